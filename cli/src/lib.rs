@@ -33,6 +33,7 @@ impl Program for Cli {
         (&["plugin", "new"], "ebbtide-lab plugin new"),
         (&["plugin", "try"], "ebbtide-lab plugin try"),
         (&["bag"], "ebbtide batch"),
+        (&["burst"], "ebbtide batch elastic"),
         (&["audit"], "ebbtide-manage audit"),
         (&["config"], "ebbtide-manage config"),
         (&["init"], "ebbtide-manage init"),

@@ -68,7 +68,7 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
     ("docs/reference/benchmarks.md", "cargo install", SYSTEM),
     (
         "docs/tenants/burst.md",
-        "ebbtide burst report",
+        "ebbtide batch elastic",
         "reads what a Slurm cluster did",
     ),
     (

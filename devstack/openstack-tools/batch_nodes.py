@@ -69,7 +69,6 @@ margin_seconds = {margin}
 
 class Batch(Cluster):
     """The cluster with the batch service beside it."""
-    program = 'ebbtide-batch'
     template = SETTINGS
     spot = 4
 

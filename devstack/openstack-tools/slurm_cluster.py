@@ -92,10 +92,11 @@ class Machines(threading.Thread):
 
 
 class Cluster:
-    """Slurm with nodes that stay and nodes of the cloud, and the program beside it."""
-    # What a program says: its name, its configuration, further lines of slurm.conf, how many nodes
-    # of the cloud there are, and what its configuration has beside the common names.
-    program = template = None
+    """Slurm with nodes that stay and nodes of the cloud, and the service beside it."""
+    program = 'ebbtide-batch'
+    # What a kind says: its configuration, further lines of slurm.conf, how many nodes of the cloud
+    # there are, and what its configuration has beside the common names.
+    template = None
     partitions = []
     nodes = 6
     names = {}

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """A burst of short jobs on nodes that are servers of this OpenStack, made and given back by
-ebbtide-burst (slurm_cluster.py).
+the elastic partition of ebbtide-batch (slurm_cluster.py).
 
 A quota that is exhausted is said and got over; then a burst of short jobs, of whose servers normal
 ones take two; every job ends once, and no server stays.
@@ -32,39 +32,41 @@ echo "end $1 $SLURM_JOB_ID $SLURMD_NODENAME" >>$3
 '''
 
 SETTINGS = '''state_dir = "{folder}/state"
+listen = "unix:{folder}/socket"
 poll_seconds = 0.5
 
 [slurm]
-nodes = "c[1-{nodes}]"
 conf = "{folder}/cluster/slurm.conf"
-long_partitions = ["long"]
 
 [openstack]
 cloud = "tenant"
 clouds_file = "{folder}/{clouds}"
-flavor = "{flavor}"
 image = "{image}"
 network = "none"
 
-[policy]
+[elastic]
+nodes = "c[1-{nodes}]"
+flavor = "{flavor}"
+long_partitions = ["long"]
 short_servers = 2
 on_demand_price = "0.30"
 preemptible_price = "0.10"
 threshold = 0.25
 release_seconds = 2
+margin_seconds = 0.5
+
+[elastic.age]
+features = ["cloud"]
+
+[policy]
 launch_seconds = 60
 launch_again_seconds = 3
 checkpoint_seconds = 0.5
-margin_seconds = 0.5
-
-[age]
-features = ["cloud"]
 '''
 
 
 class Burst(Cluster):
-    """The cluster with the controller of short jobs beside it."""
-    program = 'ebbtide-burst'
+    """The cluster with the service and its elastic partition beside it."""
     template = SETTINGS
 
     def __init__(self, folder, environment):
@@ -138,7 +140,7 @@ def main():
     with cluster_of(Burst) as (stage, tenant, cluster, config, machines):
         bad_settings(cluster)
         code, said = cluster.beside(config, 'check')
-        must(code == 0 and 'instances:  0' in said, 'check says (%d): %s' % (code, said))
+        must(code == 0 and 'servers: 0' in said, 'check says (%d): %s' % (code, said))
         controller = cluster.run(config)
         began = time.monotonic()
         notices, ends = a_burst(stage, tenant, cluster, controller)

@@ -1,8 +1,8 @@
-//! What the programs beside slurmctld share: `ebbtide-burst`, which adds servers for short jobs,
-//! and `ebbtide-batch`, which runs jobs, bags and workflows that are handed to it.
+//! What the parts of `ebbtide-batch` share: works, bags by maps, the elastic partition, and what
+//! slurmctld calls.
 //!
 //! - [`pool`] says which servers there are and where they come from. [`power`] and [`setup`] are
-//!   what slurmctld calls and needs, [`program`] is their command line.
+//!   what slurmctld calls and needs, [`program`] is its command line.
 //! - [`journal`] keeps the record on disk, [`accounts`] what servers cost. [`act`] carries actions
 //!   out, [`faults`] reports what goes wrong, once for as long as it lasts.
 

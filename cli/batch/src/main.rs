@@ -7,13 +7,17 @@ use ebbtide_batch::BatchSettings;
 use ebbtide_batch_service::pool::PoolOptions;
 use ebbtide_batch_service::program::{PoolTask, finish};
 use ebbtide_batch_service::{check, say, storage};
+use ebbtide_burst::World;
+use ebbtide_runtime::clock::unix_millis;
 use ebbtide_shell::errors::CliError;
+use service::elastic::ElasticPartition;
 use service::fault::ServiceError;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
-docs/tenants/batch.md has the configuration file, the lines for slurm.conf, and what a work looks like.
+docs/tenants/batch.md has the configuration file, the lines for slurm.conf, and what a work looks like;
+docs/tenants/burst.md has the elastic partition.
 `ebbtide batch` hands work in and shows it.
 
 Examples:
@@ -21,7 +25,8 @@ Examples:
   ebbtide-batch check --config /etc/ebbtide/batch.toml
   ebbtide-batch run --config /etc/ebbtide/batch.toml";
 
-/// Jobs, bags and workflows on preemptible servers that are nodes of a Slurm cluster.
+/// Jobs, bags and workflows, and short jobs of users, on preemptible servers that are nodes of a Slurm
+/// cluster.
 #[derive(Debug, Parser)]
 #[command(name = "ebbtide-batch", version, after_help = AFTER_HELP, max_term_width = 100)]
 struct Cli {
@@ -41,7 +46,12 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Task {
     /// Serve until SIGTERM; what runs goes on then, and is found again
-    Run,
+    Run {
+        /// Write down what happens in the cluster and change nothing: to measure it without the
+        /// elastic partition. Works wait
+        #[arg(long)]
+        observe: bool,
+    },
     /// Says where bags by maps are handed in now
     #[command(hide = true)]
     Bag {
@@ -64,9 +74,9 @@ async fn run(cli: Cli) -> Result<(), CliError> {
         return Err(CliError::Usage(words.to_owned()));
     }
     let settings = read(&cli.config)?;
-    let pool = PoolOptions::batch(&settings).map_err(ServiceError::from)?;
+    let pool = PoolOptions::new(&settings).map_err(ServiceError::from)?;
     match cli.task {
-        Task::Run => Box::pin(service::run(&settings, pool)).await,
+        Task::Run { observe } => Box::pin(service::run(&settings, pool, observe)).await,
         Task::Bag { .. } => Ok(()),
         Task::Check => Box::pin(look(&settings, &pool)).await,
         Task::Pool(task) => Box::pin(task.carry_out(&pool, &cli.config)).await,
@@ -106,5 +116,17 @@ async fn look(settings: &BatchSettings, pool: &PoolOptions<'_>) -> Result<(), Cl
         jobs.len()
     );
     say!("servers: {}", servers.len());
-    Ok(pool.budget_on_disk()?)
+    let budget = pool.budget_on_disk();
+    if let Some(mut elastic) = ElasticPartition::new(settings).map_err(ServiceError::from)? {
+        let world = World {
+            nodes: &nodes,
+            jobs: &jobs,
+            instances: &servers,
+            budget_used_up: budget.is_err(),
+            kept: &[],
+        };
+        elastic.look(unix_millis(), &world)?;
+        elastic.view.iter().for_each(|view| say!("{view}"));
+    }
+    Ok(budget?)
 }

@@ -1,9 +1,9 @@
-//! What the programs beside slurmctld need to know of the pool of servers, whatever decides how
-//! many there are.
+//! What the service and the programs that slurmctld calls need to know of the pool of servers,
+//! whatever decides how many there are.
 
 use crate::journal;
 use ebbtide_batch::{BatchError, BatchSettings};
-use ebbtide_burst::{AgeSettings, BurstError, BurstSettings, CloudSettings, NodeGroup};
+use ebbtide_burst::{BurstError, CloudSettings, NodeGroup};
 use ebbtide_model::Money;
 use ebbtide_runtime::clock::unix_millis;
 use ebbtide_server_pool::ServerPool;
@@ -15,8 +15,6 @@ use std::time::Duration;
 /// A pool of servers.
 #[derive(Debug, Clone)]
 pub struct PoolOptions<'a> {
-    /// Which program looks after it: `ebbtide-burst`.
-    pub program: &'static str,
     /// Directory of the record.
     pub state_dir: PathBuf,
     /// The cluster.
@@ -25,10 +23,6 @@ pub struct PoolOptions<'a> {
     pub cloud: CloudSettings<'a>,
     /// The nodes and the flavors of their servers.
     pub groups: Vec<NodeGroup>,
-    /// Features that nodes have in slurm.conf, and their weight there.
-    pub features: Vec<String>,
-    /// Weight of the nodes in slurm.conf.
-    pub weight: u32,
     /// A node that is not up by then is given up, seconds.
     pub launch_seconds: f64,
     /// The most that may be spent, and the hours, back from now, in which that is counted.
@@ -36,37 +30,13 @@ pub struct PoolOptions<'a> {
 }
 
 impl<'a> PoolOptions<'a> {
-    /// The pool of `ebbtide-burst`.
-    ///
-    /// # Errors
-    /// [`BurstError::Setting`], [`BurstError::Hosts`].
-    pub fn burst(settings: &'a BurstSettings) -> Result<Self, BurstError> {
-        let policy = &settings.policy;
-        Ok(Self {
-            program: "ebbtide-burst",
-            state_dir: settings.state_dir.clone(),
-            slurm: Slurm {
-                conf: settings.slurm.conf.clone(),
-                bin_dir: settings.slurm.bin_dir.clone(),
-                timeout: Duration::from_secs_f64(settings.slurm.timeout_seconds),
-            },
-            cloud: settings.cloud()?,
-            groups: settings.groups()?,
-            features: ebbtide_burst::age::Ages::new(&settings.age)?.all_features(),
-            weight: settings.age.weight,
-            launch_seconds: policy.launch_seconds,
-            budget: policy.budget.map(|budget| (budget, policy.budget_hours)),
-        })
-    }
-
-    /// The pool of `ebbtide-batch`.
+    /// The pool of these settings.
     ///
     /// # Errors
     /// [`ebbtide_batch::BatchError::Setting`].
-    pub fn batch(settings: &'a BatchSettings) -> Result<Self, BatchError> {
+    pub fn new(settings: &'a BatchSettings) -> Result<Self, BatchError> {
         let (cluster, policy) = (&settings.slurm, &settings.policy);
         Ok(Self {
-            program: "ebbtide-batch",
             state_dir: settings.state_dir.clone(),
             slurm: Slurm {
                 conf: cluster.conf.clone(),
@@ -75,8 +45,6 @@ impl<'a> PoolOptions<'a> {
             },
             cloud: settings.cloud()?,
             groups: settings.groups()?,
-            features: Vec::new(),
-            weight: AgeSettings::default().weight,
             launch_seconds: policy.launch_seconds,
             budget: policy.budget.map(|budget| (budget, policy.budget_hours)),
         })

@@ -51,7 +51,7 @@ pub async fn resume(pool: &PoolOptions<'_>, list: &str) -> Result<(), CliError> 
             },
             None => first.as_ref().map(words).unwrap_or_default(),
         };
-        let reason = format!("reason=ebbtide-burst: {why}");
+        let reason = format!("reason=ebbtide-batch: {why}");
         pool.slurm.node(&node, &["state=down", &reason]).await?;
     }
     first.map_or(Ok(()), Err)

@@ -1,5 +1,4 @@
-//! What the command lines of the programs have in common: the tasks that slurmctld calls, and the
-//! way to end.
+//! The tasks that slurmctld calls, and the way to end.
 
 use crate::pool::PoolOptions;
 use crate::{power, setup};
@@ -8,7 +7,7 @@ use ebbtide_shell::errors::CliError;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Tasks of every program beside slurmctld.
+/// Tasks about the nodes.
 #[derive(Debug, Subcommand)]
 pub enum PoolTask {
     /// Create the servers of nodes; slurmctld's ResumeProgram

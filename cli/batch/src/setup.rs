@@ -22,25 +22,23 @@ pub fn run(pool: &PoolOptions<'_>, config: &Path, programs: &Path) -> Result<(),
     let absolute = |path: &Path| std::path::absolute(path).map_err(storage("find", path));
     let (config, dir) = (absolute(config)?, absolute(programs)?);
     std::fs::create_dir_all(&dir).map_err(storage("make", &dir))?;
-    let features = pool.features.join(",");
-    let feature = match features.as_str() {
-        "" => String::new(),
-        features => format!(" Feature={features}"),
-    };
     say!("# slurm.conf: nodes that are instances when they are there.");
     for group in &pool.groups {
+        let feature = match group.features.join(",").as_str() {
+            "" => String::new(),
+            features => format!(" Feature={features}"),
+        };
         say!(
             "NodeName={} State=CLOUD CPUs=... RealMemory=... Weight={}{feature}",
             folded(&group.nodes),
-            pool.weight
+            group.weight
         );
     }
     for (task, name) in PROGRAMS {
-        let path = dir.join(format!("{}-{task}", pool.program));
+        let path = dir.join(format!("ebbtide-batch-{task}"));
         let log = pool.state_dir.join("programs.log");
         let text = format!(
-            "#!/bin/sh\n# Written by `{} setup`: slurmctld calls this with a list of nodes.\nexec {} {task} --config {} \"$1\" >>{} 2>&1\n",
-            pool.program,
+            "#!/bin/sh\n# Written by `ebbtide-batch setup`: slurmctld calls this with a list of nodes.\nexec {} {task} --config {} \"$1\" >>{} 2>&1\n",
             quoted(&own),
             quoted(&config),
             quoted(&log)
@@ -52,7 +50,7 @@ pub fn run(pool: &PoolOptions<'_>, config: &Path, programs: &Path) -> Result<(),
     }
     std::fs::create_dir_all(&pool.state_dir).map_err(storage("make", &pool.state_dir))?;
     say!(
-        "# The controller gives nodes back; Slurm does it itself only if that has been away for an hour."
+        "# The service gives nodes back; Slurm does it itself only if that has been away for an hour."
     );
     say!("SuspendTime=3600\nSuspendTimeout=30");
     say!(

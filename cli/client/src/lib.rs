@@ -1,5 +1,5 @@
 //! The connection to a region: what it takes to speak to its services, for the programs of people
-//! and for `ebbtide-burst`.
+//! and for `ebbtide-batch`.
 //!
 //! - `region` connects, `credentials` proves the caller's identity, `channel` sends it with every
 //!   call, `endpoint` reads addresses.

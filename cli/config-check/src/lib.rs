@@ -116,12 +116,12 @@ fn has_table(text: &str, name: &str) -> bool {
     })
 }
 
-/// What there is to say of burst.toml: its own program judges it, together with slurm.conf.
+/// What there is to say of batch.toml: its own program judges it, together with slurm.conf.
 fn of_another_program() -> CheckReport {
     let finding = Finding::new(Level::Error, code::UNKNOWN, "slurm")
-        .what("this is a file of ebbtide-burst, which is not judged here")
+        .what("this is a file of ebbtide-batch, which is not judged here")
         .why("it has a table slurm, which neither the scheduler nor the agent knows")
-        .next("`ebbtide-burst check --config FILE` judges it together with the cluster; docs/tenants/burst.md has its keys");
+        .next("`ebbtide-batch check --config FILE` judges it together with the cluster; docs/tenants/batch.md has its keys");
     CheckReport {
         kind: ConfigKind::Scheduler,
         because: "it has slurm".to_owned(),

@@ -66,7 +66,7 @@ impl OpenStackPool {
             )
         })?;
         let failed = |error| OsCloudError::of_cloud(&cloud.name, error);
-        let session = Session::new(cloud.auth.clone(), SessionOptions::new("ebbtide-burst"))
+        let session = Session::new(cloud.auth.clone(), SessionOptions::new("ebbtide-batch"))
             .map_err(failed)?;
         let compute = Compute::new(session.clone(), cloud.compute.clone()).map_err(failed)?;
         let service = preemption_service(&cloud, &session).await;
@@ -289,7 +289,7 @@ impl OpenStackPool {
         let found = named.or_else(|| flavors.iter().find(|flavor| flavor.id == wanted));
         let missing = || {
             let problem = format!("there is no flavor {wanted:?}; see `openstack flavor list`");
-            setting("openstack.flavor", problem)
+            setting("flavor", problem)
         };
         Ok(found.ok_or_else(missing)?.id.clone())
     }

@@ -6,7 +6,6 @@ pub mod aggregate;
 pub mod batch;
 pub mod billing;
 pub mod budget;
-pub mod burst;
 pub mod decision;
 pub mod evacuation;
 pub mod explain;
@@ -51,10 +50,7 @@ pub const GROUPS: Groups = &[
         &["status", "host", "aggregate", "budget", "plugin"],
     ),
     ("Prices", &["price", "billing"]),
-    (
-        "Work on preemptible instances",
-        &["run", "advice", "batch", "burst"],
-    ),
+    ("Work on preemptible instances", &["run", "advice", "batch"]),
     ("This program", &["completion"]),
 ];
 
@@ -103,10 +99,6 @@ pub enum Command {
     Status(status::StatusArgs),
     /// Jobs, bags and workflows with deadlines and budgets; `ebbtide-batch` runs them on Slurm
     Batch(batch::BatchArgs),
-    /// Preemptible nodes of a Slurm cluster: what they were good for; `ebbtide-burst` looks after
-    /// them
-    #[command(subcommand)]
-    Burst(burst::BurstCommand),
     /// Run a command on preemptible instances: saved by schedule and on notice, gone on with
     /// elsewhere
     #[command(after_help = run::HELP)]
@@ -122,7 +114,7 @@ impl Command {
     pub fn uses_region(&self) -> bool {
         match self {
             // `run` goes to Nova itself, and needs no service `preemption`.
-            Self::Batch(_) | Self::Burst(_) | Self::Run(_) | Self::Completion(_) => false,
+            Self::Batch(_) | Self::Run(_) | Self::Completion(_) => false,
             _ => true,
         }
     }
@@ -150,7 +142,6 @@ pub async fn run(context: &mut Context, command: Command) -> Result<(), CliError
         Command::Watch(args) => watch::run(context, args).await,
         Command::Status(args) => status::run(context, args).await,
         Command::Batch(args) => Box::pin(batch::run(context, args)).await,
-        Command::Burst(command) => burst::run(context, &command),
         Command::Run(args) => Box::pin(run::run(context, *args)).await,
         Command::Completion(args) => completion::run::<Cli>(context, &args),
     }

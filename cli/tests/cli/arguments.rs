@@ -262,6 +262,7 @@ async fn what_has_moved_says_where_it_is() {
             "ebbtide-manage token",
         ),
         (&["ebbtide", "bag", "submit", "bag.toml"], "ebbtide batch"),
+        (&["ebbtide", "burst", "report"], "ebbtide batch elastic"),
     ] {
         let (out, err) = (Kept::default(), Kept::default());
         let words = words.iter().map(OsString::from);

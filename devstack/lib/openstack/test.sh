@@ -12,7 +12,7 @@ _stack_test_usage() { cat <<X
   cells          not part of the default: a second cell, learnt of by SIGHUP; boots and preemptions in both, and while one is disabled
   batch          not part of the default: jobs, bags and workflows on servers of a tenant, by ebbtide-batch; then the same without
                  Nova's API for two minutes
-  slurm          not part of the default: nodes of a Slurm cluster are servers of a tenant, made and given back by ebbtide-burst;
+  slurm          not part of the default: nodes of a Slurm cluster are servers of a tenant, made and given back by ebbtide-batch;
                  normal servers take two
   same-original  not part of the default: the first with nova-scheduler twice; what differs then is chance or haste, not ours
 Without parts: the first three, same-answers and those bad days that mostly wait in a second cloud beside the others ($stack_home-2);

@@ -194,7 +194,7 @@ pub const TARGETS: &[FuzzTarget] = &[
     ),
     target(
         "slurm",
-        "what Slurm says, lists of hosts, the settings and the record of `ebbtide-burst`",
+        "what Slurm says, lists of hosts, the settings of `ebbtide-batch`, the record of its cluster",
         slurm::run,
     ),
     target(

@@ -1,12 +1,13 @@
 //! What Slurm says, what an operator and the controller have written: answers, lists of hosts,
 //! settings, records. What is taken can be worked with.
 
-use ebbtide_burst::report::{Baseline, report};
+use ebbtide_batch::BatchSettings;
+use ebbtide_burst::report::report;
 use ebbtide_burst::slurm::{MOST_HOSTS, hosts, jobs, nodes};
-use ebbtide_burst::{BurstRecord, BurstSettings, Load, Manager, World};
+use ebbtide_burst::{BurstRecord, Load, Manager, World};
 
-/// The settings of the controller that looks at what was read.
-const SETTINGS: &str = include_str!("../../seeds/slurm/burst.toml");
+/// The settings of the service that looks at what was read.
+const SETTINGS: &str = include_str!("../../seeds/slurm/elastic.toml");
 
 pub(super) fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
@@ -16,23 +17,24 @@ pub(super) fn run(bytes: &[u8]) {
         assert!(all.len() <= MOST_HOSTS);
         assert!(all.iter().all(|name| !name.contains(['[', ']', ','])));
     }
-    match BurstSettings::parse(text) {
+    match BatchSettings::parse(text) {
         Ok(settings) => {
-            let manager = Manager::new(&settings);
-            assert!(
-                manager.is_ok()
-                    || settings.age.model.is_some()
-                    || !settings.age.job_hours.is_empty()
-            );
+            if let Some(elastic) = &settings.elastic {
+                let options = elastic.manager_options(settings.node_times());
+                Manager::new(options.expect("it was checked")).expect("it was checked");
+            }
         }
-        Err(error) => assert!(error.code().starts_with("EB-BURST-")),
+        Err(error) => assert_eq!(error.code(), "EB-BATCH-001"),
     }
-    let settings = BurstSettings::parse(SETTINGS).expect("the seed");
+    let settings = BatchSettings::parse(SETTINGS).expect("the seed");
+    let elastic = settings.elastic.as_ref().expect("the seed");
+    let options = elastic.manager_options(settings.node_times());
+    let options = options.expect("the seed");
     let jobs = jobs(text);
     if let Ok(jobs) = &jobs {
         let mut record = BurstRecord::default();
-        record.learn(1, jobs, &settings.slurm);
-        assert_eq!(record.learn(1, jobs, &settings.slurm), []);
+        record.learn(1, jobs, elastic);
+        assert_eq!(record.learn(1, jobs, elastic), []);
     }
     let nodes = nodes(text);
     if jobs.is_ok() || nodes.is_ok() {
@@ -44,9 +46,8 @@ pub(super) fn run(bytes: &[u8]) {
             budget_used_up: false,
             kept: &[],
         };
-        let names = settings.nodes().expect("the seed");
-        let load = Load::of(&world, &names, &settings.slurm);
-        let mut manager = Manager::new(&settings).expect("the seed");
+        let load = Load::of(&world, &options.nodes, elastic);
+        let mut manager = Manager::new(options).expect("the seed");
         let first = manager
             .look(0, &world, load)
             .expect("nothing has happened before");
@@ -57,7 +58,7 @@ pub(super) fn run(bytes: &[u8]) {
     if let Ok(record) = BurstRecord::parse(text)
         && record.jobs.len() <= 50
     {
-        let made = report(&record, Baseline::Reckoned);
+        let made = report(&record, |_| true);
         assert_eq!(made.kinds.len(), 2);
     }
 }

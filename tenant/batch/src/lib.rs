@@ -1,4 +1,5 @@
-//! Batch work on preemptible servers: the pure half of `ebbtide-batch`.
+//! Batch work on preemptible servers: the pure half of `ebbtide-batch`, but for its elastic partition
+//! (`ebbtide_burst`).
 //!
 //! - [`Work`] is what a tenant hands in: a job, an array, a bag, a workflow. [`Book`] has all work
 //!   and what became of it.
@@ -34,7 +35,7 @@ pub use book::{
 };
 pub use controller::{
     AttemptResult, BatchAction, BatchController, BatchDecisions, BatchWorld, CheckedWork, Mark,
-    PUT_BACK, job_name,
+    PUT_BACK, attempt_of, job_name,
 };
 pub use error::BatchError;
 pub use replay::{Replay, ReplayRules, replay};

@@ -2,8 +2,8 @@
 
 use crate::error::BatchError;
 use ebbtide_burst::{
-    AgeSettings, CloudSettings, ManagerOptions, NodeGroup, OpenStackSettings, RegionSettings,
-    node_names,
+    AgeSettings, CloudSettings, ElasticSettings, ManagerOptions, NodeGroup, NodeTimes,
+    OpenStackSettings, RegionSettings, node_names,
 };
 use ebbtide_deadline::PolicyKind;
 use ebbtide_elastic::{ElasticError, ElasticPolicy};
@@ -44,7 +44,10 @@ pub struct BatchSettings {
     /// Types of servers.
     #[serde(default)]
     pub types: Vec<TypeSettings>,
-    /// What decides which server a member gets.
+    /// The elastic partition: nodes for short jobs of the cluster's users.
+    #[serde(default)]
+    pub elastic: Option<ElasticSettings>,
+    /// What decides which server a member gets, and limits that hold for all servers.
     #[serde(default)]
     pub policy: BatchPolicy,
 }
@@ -170,7 +173,7 @@ impl SingleRule {
     }
 }
 
-/// What decides which server a member gets.
+/// What decides which server a member gets, and limits that hold for all servers.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BatchPolicy {
@@ -186,7 +189,7 @@ pub struct BatchPolicy {
     pub launch_seconds: f64,
     /// Delay before the next launch after the cloud had no capacity, seconds.
     pub launch_again_seconds: f64,
-    /// Maximum time for a member to save its work, seconds.
+    /// Maximum time for a member or a job to save its work, seconds.
     pub checkpoint_seconds: f64,
     /// Kept in reserve before a deadline, seconds.
     pub margin_seconds: f64,
@@ -270,6 +273,18 @@ pub struct ServerType {
     pub model_text: Option<String>,
 }
 
+/// What is wrong with the file of a program that is no more.
+const OF_BURST: &str = "it is one of ebbtide-burst, which is a part of ebbtide-batch now: its keys stand in the table [elastic]; docs/tenants/burst.md says where each has gone";
+
+/// Whether this is a file of `ebbtide-burst`.
+fn is_of_burst(text: &str) -> bool {
+    let Ok(file) = toml::from_str::<toml::Table>(text) else {
+        return false;
+    };
+    let has = |table: &str, key: &str| file.get(table).is_some_and(|own| own.get(key).is_some());
+    has("slurm", "nodes") || has("policy", "short_servers") || file.contains_key("age")
+}
+
 impl BatchSettings {
     /// Reads and checks the settings.
     ///
@@ -277,7 +292,10 @@ impl BatchSettings {
     /// [`BatchError::Setting`] for an unreadable or invalid value, with its key.
     pub fn parse(text: &str) -> Result<Self, BatchError> {
         let settings: Self = toml::from_str(text).map_err(|error: toml::de::Error| {
-            let problem = toml_text::problem(text, error.span(), error.message());
+            let problem = match is_of_burst(text) {
+                true => OF_BURST.to_owned(),
+                false => toml_text::problem(text, error.span(), error.message()),
+            };
             BatchError::setting("the file", problem)
         })?;
         settings.check()?;
@@ -342,12 +360,22 @@ impl BatchSettings {
                 return Err(BatchError::setting("token_file", problem));
             }
         }
-        let cloud = self.cloud()?;
-        if cloud.flavor().0.is_some() {
-            let problem = "each of [[types]] names its flavor";
-            return Err(BatchError::setting(cloud.flavor_key(), problem));
+        self.cloud()?;
+        let types = self.server_types()?;
+        let Some(elastic) = &self.elastic else {
+            return Ok(());
+        };
+        elastic.check()?;
+        if self.rehearse {
+            let problem = "with rehearse no Slurm is asked, whose long jobs it needs to know";
+            return Err(BatchError::setting("elastic", problem));
         }
-        self.server_types()?;
+        for node in elastic.group()?.nodes {
+            if let Some(ty) = types.iter().find(|ty| ty.nodes.contains(&node)) {
+                let problem = format!("{node} is a node of the type {}", ty.name);
+                return Err(BatchError::setting("elastic.nodes", problem));
+            }
+        }
         Ok(())
     }
 
@@ -416,14 +444,14 @@ impl BatchSettings {
                 model_text: one.model.clone(),
             });
         }
-        if all.is_empty() {
-            let problem = "there is none: nothing says which servers there are";
+        if all.is_empty() && self.elastic.is_none() {
+            let problem = "there is none, and no elastic: nothing says which servers there are";
             return Err(BatchError::setting("types", problem));
         }
         Ok(all)
     }
 
-    /// The nodes of each type with the flavor of their servers.
+    /// The nodes of each type and of the elastic partition.
     ///
     /// # Errors
     /// As [`Self::server_types`].
@@ -433,8 +461,21 @@ impl BatchSettings {
             nodes: one.nodes,
             flavor: one.flavor,
             max_price: one.max_price,
+            features: Vec::new(),
+            weight: AgeSettings::default().weight,
         };
-        Ok(types.map(group).collect())
+        let elastic = self.elastic.as_ref().map(ElasticSettings::group);
+        Ok(types.map(group).chain(elastic.transpose()?).collect())
+    }
+
+    /// Times that hold for all nodes.
+    #[must_use]
+    pub fn node_times(&self) -> NodeTimes {
+        NodeTimes {
+            launch_seconds: self.policy.launch_seconds,
+            launch_again_seconds: self.policy.launch_again_seconds,
+            checkpoint_seconds: self.policy.checkpoint_seconds,
+        }
     }
 
     /// What the manager of a type's nodes needs to know.

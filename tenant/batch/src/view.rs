@@ -121,7 +121,7 @@ pub struct AttemptView {
 pub struct ServerView {
     /// The node.
     pub node: String,
-    /// The type.
+    /// The type; `elastic` for the elastic partition.
     pub server_type: String,
     /// The server's id.
     pub server: String,
@@ -144,8 +144,37 @@ pub struct ServiceStatus {
     pub looked_ms: Option<i64>,
     /// The servers.
     pub servers: Vec<ServerView>,
+    /// The elastic partition, if there is one and it was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elastic: Option<ElasticView>,
     /// What was spent on servers in the budget's window.
     pub spent: Money,
+}
+
+/// The elastic partition.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ElasticView {
+    /// The part of on-demand nodes that have long jobs, or are about to; `None` without any.
+    pub long_load_ratio: Option<f64>,
+    /// Servers that it wants to have.
+    pub wanted: u32,
+    /// Servers that are there or come.
+    pub there: usize,
+    /// K: how many it may have.
+    pub most: u32,
+}
+
+impl std::fmt::Display for ElasticView {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "elastic partition: long-load ratio {:.2}, {} of at most {} servers wanted, {} there",
+            self.long_load_ratio.unwrap_or(0.0),
+            self.wanted,
+            self.most,
+            self.there
+        )
+    }
 }
 
 impl WorkSummary {

@@ -1,6 +1,6 @@
 //! Reports the age of instances to Slurm, so that Slurm places jobs by the reuse policy.
 //!
-//! For each length in `age.job_hours` a node has a feature, for example `fits_6h`, as long as its
+//! For each length in `elastic.age.job_hours` a node has a feature, for example `fits_6h`, as long as its
 //! instance is at least as good for such a job as a new one, by the expected running time until the
 //! job is done ([`ebbtide_lifetime::plan::reuse::keeps`]). A job of four hours asks for
 //! `--prefer=fits_6h`, or requires it with `--constraint`. A powered-down node has all of these
@@ -46,7 +46,7 @@ impl Ages {
     /// [`BurstError::Setting`] for an invalid model or invalid lengths.
     pub fn new(settings: &AgeSettings) -> Result<Self, BurstError> {
         let refused = |error: ebbtide_lifetime::LifetimeError| {
-            BurstError::setting("age.model", error.to_string())
+            BurstError::setting("elastic.age.model", error.to_string())
         };
         let model = match &settings.model {
             Some(text) => {
@@ -59,11 +59,11 @@ impl Ages {
         let sound = |hours: &f64| *hours > 0.0 && *hours <= 8_760.0;
         if let Some(odd) = job_hours.iter().find(|hours| !sound(hours)) {
             let problem = format!("{odd} h is no length of a job: above 0, at most 8760");
-            return Err(BurstError::setting("age.job_hours", problem));
+            return Err(BurstError::setting("elastic.age.job_hours", problem));
         }
         if model.is_none() && !job_hours.is_empty() {
-            let problem = "lengths of jobs are of use with age.model only";
-            return Err(BurstError::setting("age.job_hours", problem));
+            let problem = "lengths of jobs are of use with elastic.age.model only";
+            return Err(BurstError::setting("elastic.age.job_hours", problem));
         }
         job_hours.sort_by(f64::total_cmp);
         Ok(Self {
@@ -88,7 +88,7 @@ impl Ages {
     /// [`BurstError::Setting`] if the model returns an error.
     pub fn label(&self, age_hours: f64, about: String) -> Result<Label, BurstError> {
         let refused = |error: ebbtide_lifetime::LifetimeError| {
-            BurstError::setting("age.model", error.to_string())
+            BurstError::setting("elastic.age.model", error.to_string())
         };
         let age_hours = age_hours.max(0.0);
         let mut features = self.features.clone();

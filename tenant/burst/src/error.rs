@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// An error of the burst controller or its programs.
+/// An error of the service beside slurmctld and its programs.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BurstError {
     /// An answer of Slurm that does not have the expected form.
@@ -46,7 +46,7 @@ pub enum BurstError {
         problem: String,
     },
     /// A node that is not among the preemptible nodes.
-    #[error("node {node} is none of slurm.nodes ({nodes})")]
+    #[error("node {node} is none of the configuration file ({nodes})")]
     NotOurs {
         /// The node.
         node: String,

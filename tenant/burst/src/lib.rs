@@ -1,7 +1,8 @@
-//! A Slurm cluster with preemptible nodes: the pure half of `ebbtide-burst`.
+//! A Slurm cluster with preemptible nodes: the pure half of the elastic partition of
+//! `ebbtide-batch`.
 //!
 //! - [`slurm`] reads the output of `squeue --json` and `sinfo --json`, and lists of hosts.
-//! - [`BurstSettings`] are the operator's settings. [`Manager`] is the controller: it takes the
+//! - [`ElasticSettings`] are the operator's settings. [`Manager`] is the controller: it takes the
 //!   state of Slurm and the region and returns actions. [`ebbtide_elastic::Controller`] decides the
 //!   number of preemptible nodes.
 //! - [`BurstRecord`] contains the events, one line each, and the account computed from them.
@@ -24,12 +25,12 @@ pub mod slurm;
 pub use baseline::{JobRequest, reckon};
 pub use error::BurstError;
 pub use manager::{
-    BurstAction, Decisions, Load, Manager, ManagerOptions, PoolServer, RESTING, Status, World,
+    BurstAction, Decisions, Load, Manager, ManagerOptions, OURS, PoolServer, RESTING, Status, World,
 };
 pub use record::{
     BurstEvent, BurstRecord, InstanceHistory, JobClass, JobLife, JobRun, LifeEnd, RecordEntry,
 };
 pub use settings::{
-    AgeSettings, BurstSettings, CloudSettings, NodeGroup, OpenStackSettings, PolicySettings,
-    RegionSettings, SlurmSettings, node_names,
+    AgeSettings, CloudSettings, ElasticSettings, NodeGroup, NodeTimes, OpenStackSettings,
+    RegionSettings, node_names,
 };

@@ -6,7 +6,7 @@
 
 use crate::error::BurstError;
 use crate::manager::{PoolServer, Status};
-use crate::settings::SlurmSettings;
+use crate::settings::ElasticSettings;
 use crate::slurm::{JobState, SlurmJob};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ pub enum JobClass {
 impl JobClass {
     /// The kind of a job, by its partition or its time limit.
     #[must_use]
-    pub fn of(job: &SlurmJob, settings: &SlurmSettings) -> Self {
+    pub fn of(job: &SlurmJob, settings: &ElasticSettings) -> Self {
         let by_partition = job
             .partition
             .split(',')
@@ -421,7 +421,7 @@ impl BurstRecord {
         &mut self,
         now: i64,
         jobs: &[SlurmJob],
-        settings: &SlurmSettings,
+        settings: &ElasticSettings,
     ) -> Vec<RecordEntry> {
         let mut facts = Vec::new();
         for job in jobs.iter().filter(|job| !job.waits_for_many) {
@@ -440,7 +440,7 @@ impl BurstRecord {
         &mut self,
         now: i64,
         job: &SlurmJob,
-        settings: &SlurmSettings,
+        settings: &ElasticSettings,
         facts: &mut Vec<RecordEntry>,
     ) {
         let id = job.id;

@@ -1,32 +1,25 @@
 //! Waiting times and costs, with and without preemptible nodes.
 
 use crate::baseline::{JobRequest, reckon};
-use crate::record::{BurstRecord, JobClass, JobLife, LifeEnd, price};
-
-/// The baseline of the comparison.
-#[derive(Debug, Clone, Copy)]
-pub enum Baseline<'a> {
-    /// A record of a run without preemptible nodes.
-    Measured(&'a BurstRecord),
-    /// The same jobs, simulated on the on-demand nodes ([`mod@crate::baseline`]).
-    Reckoned,
-}
+use crate::record::{BurstRecord, InstanceHistory, JobClass, JobLife, LifeEnd, price};
+use ebbtide_model::Money;
+use serde::{Deserialize, Serialize};
 
 /// Waiting times of jobs of one kind.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct WaitingTimes {
     /// Jobs that were started.
     pub started: usize,
     /// Mean of the queueing delay, until the first start, seconds.
-    pub mean: f64,
+    pub mean_seconds: f64,
     /// Half of the jobs waited no longer.
-    pub median: f64,
+    pub median_seconds: f64,
     /// 95 of 100 jobs waited no longer.
-    pub p95: f64,
+    pub p95_seconds: f64,
     /// The longest.
-    pub longest: f64,
+    pub longest_seconds: f64,
     /// Mean of all waiting, also after a job was cut, seconds.
-    pub mean_all: f64,
+    pub mean_all_waiting_seconds: f64,
 }
 
 impl WaitingTimes {
@@ -48,17 +41,17 @@ impl WaitingTimes {
         };
         Self {
             started: delays.len(),
-            mean: mean(&delays),
-            median: part(50),
-            p95: part(95),
-            longest: seconds(*longest),
-            mean_all: mean(all),
+            mean_seconds: mean(&delays),
+            median_seconds: part(50),
+            p95_seconds: part(95),
+            longest_seconds: seconds(*longest),
+            mean_all_waiting_seconds: mean(all),
         }
     }
 }
 
 /// Figures of one kind of jobs.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KindReport {
     /// Which.
     pub kind: JobClass,
@@ -73,7 +66,7 @@ pub struct KindReport {
     /// Number of requeues.
     pub cuts: usize,
     /// Total duration of requeued runs, seconds: lost if the jobs saved nothing.
-    pub in_vain: f64,
+    pub in_vain_seconds: f64,
     /// With preemptible nodes.
     pub with: WaitingTimes,
     /// Without.
@@ -85,13 +78,14 @@ impl KindReport {
     /// there is nothing to compare, infinite if no job waits with them.
     #[must_use]
     pub fn improvement(&self) -> Option<f64> {
-        let known = self.with.started > 0 && self.without.started > 0 && self.without.mean > 0.0;
-        known.then(|| self.without.mean / self.with.mean)
+        let (with, without) = (&self.with, &self.without);
+        let known = with.started > 0 && without.started > 0 && without.mean_seconds > 0.0;
+        known.then(|| without.mean_seconds / with.mean_seconds)
     }
 }
 
-/// The instances and their cost, millionths.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// The instances and their cost.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MoneyReport {
     /// Number of instances.
     pub instances: usize,
@@ -102,64 +96,93 @@ pub struct MoneyReport {
     /// Total paid time, hours.
     pub hours: f64,
     /// Cost of the instances.
-    pub paid: u64,
+    pub paid: Money,
     /// Cost of the same time on demand.
-    pub on_demand: u64,
+    pub on_demand: Money,
 }
 
-/// The whole report.
-#[derive(Debug, Clone, PartialEq)]
+/// How often an error was reported.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TroubleCount {
+    /// Its code.
+    pub code: String,
+    /// How often.
+    pub times: u64,
+}
+
+/// The report of an elastic partition.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BurstReport {
-    /// Start of the reported time, milliseconds.
-    pub from: i64,
-    /// End of the reported time.
-    pub until: i64,
+    /// How many times shorter the mean delay of short jobs is; `None` without anything to compare,
+    /// or if none waits.
+    pub improvement: Option<f64>,
     /// The baseline, in words.
     pub baseline: String,
     /// Whether the baseline was measured.
     pub measured: bool,
+    /// Length of the reported time.
+    pub seconds: f64,
+    /// On-demand nodes.
+    pub stays: usize,
     /// Short jobs, then long ones.
     pub kinds: Vec<KindReport>,
     /// The instances and their cost.
     pub money: MoneyReport,
-    /// Error codes and their counts.
-    pub troubles: Vec<(String, u64)>,
+    /// Errors.
+    pub troubles: Vec<TroubleCount>,
 }
 
-/// Compares a record with its baseline.
+/// Compares a record with the same jobs, simulated on the on-demand nodes ([`mod@crate::baseline`]).
+/// Instances count if `counts` says so of their node.
 #[must_use]
-pub fn report(record: &BurstRecord, baseline: Baseline<'_>) -> BurstReport {
-    let words = match baseline {
-        Baseline::Measured(other) => format!(
-            "measured: a run of {} jobs on {} nodes without instances",
-            other.jobs.len(),
-            other.stays.len()
-        ),
-        Baseline::Reckoned => format!(
-            "reckoned: the same jobs, as long as they ran, on the {} nodes that stay, in order of submission with conservative backfilling",
-            record.stays.len()
-        ),
-    };
+pub fn report(record: &BurstRecord, counts: impl Fn(&str) -> bool) -> BurstReport {
+    let stays = record.stays.len();
     let kinds = [JobClass::Short, JobClass::Long];
-    let without = |kind| match baseline {
-        Baseline::Measured(other) => waits(other, kind),
-        Baseline::Reckoned => reckoned(record, kind),
-    };
-    BurstReport {
-        from: record.from.unwrap_or(record.until),
-        until: record.until,
-        baseline: words,
-        measured: matches!(baseline, Baseline::Measured(_)),
+    let troubles = record.troubles.iter().map(|(code, times)| TroubleCount {
+        code: code.clone(),
+        times: *times,
+    });
+    let made = BurstReport {
+        improvement: None,
+        baseline: format!(
+            "reckoned: the same jobs, as long as they ran, on the {stays} nodes that stay, in order of submission with conservative backfilling"
+        ),
+        measured: false,
+        seconds: (record.until - record.from.unwrap_or(record.until)) as f64 / 1_000.0,
+        stays,
         kinds: kinds
             .into_iter()
-            .map(|kind| one_kind(record, kind, without(kind)))
+            .map(|kind| one_kind(record, kind, reckoned(record, kind)))
             .collect(),
-        money: money(record),
-        troubles: record
-            .troubles
-            .iter()
-            .map(|(code, count)| (code.clone(), *count))
-            .collect(),
+        money: money(record, counts),
+        troubles: troubles.collect(),
+    };
+    made.compared()
+}
+
+impl BurstReport {
+    /// The same report, compared with a run of the same jobs without instances.
+    #[must_use]
+    pub fn against(mut self, other: &Self) -> Self {
+        let jobs: usize = other.kinds.iter().map(|kind| kind.jobs).sum();
+        self.baseline = format!(
+            "measured: a run of {jobs} jobs on {} nodes without instances",
+            other.stays
+        );
+        self.measured = true;
+        for kind in &mut self.kinds {
+            let mut same = other.kinds.iter().filter(|one| one.kind == kind.kind);
+            kind.without = same
+                .next()
+                .map_or_else(WaitingTimes::default, |one| one.with.clone());
+        }
+        self.compared()
+    }
+
+    fn compared(mut self) -> Self {
+        let short = self.kinds.first().and_then(KindReport::improvement);
+        self.improvement = short.filter(|times| times.is_finite());
+        self
     }
 }
 
@@ -217,25 +240,28 @@ fn one_kind(record: &BurstRecord, kind: JobClass, without: WaitingTimes) -> Kind
         failed: count(&|job| job.over == Some(false)),
         cut_jobs: count(&|job| job.cuts() > 0),
         cuts: of_kind(record, kind).map(JobLife::cuts).sum(),
-        in_vain: in_vain as f64 / 1_000.0,
+        in_vain_seconds: in_vain as f64 / 1_000.0,
         with: waits(record, kind),
         without,
     }
 }
 
-fn money(record: &BurstRecord) -> MoneyReport {
+fn money(record: &BurstRecord, counts: impl Fn(&str) -> bool) -> MoneyReport {
+    let lives = record.lives.values().filter(|life| counts(&life.node));
+    let lives: Vec<&InstanceHistory> = lives.collect();
     let count = |how| {
-        let ends = record.lives.values().filter_map(|life| life.end);
+        let ends = lives.iter().filter_map(|life| life.end);
         ends.filter(|(_, end)| *end == how).count()
     };
-    let each = record.lives.values();
-    let ms: i64 = each.map(|life| life.paid_ms(i64::MIN, record.until)).sum();
+    let until = record.until;
+    let ms: i64 = lives.iter().map(|life| life.paid_ms(i64::MIN, until)).sum();
+    let paid: u64 = lives.iter().map(|life| life.paid(i64::MIN, until)).sum();
     MoneyReport {
-        instances: record.lives.len(),
+        instances: lives.len(),
         interrupted: count(LifeEnd::Interrupted),
         never_up: count(LifeEnd::NeverUp),
         hours: ms as f64 / 3_600_000.0,
-        paid: record.spent(i64::MIN, record.until),
-        on_demand: price(ms, record.on_demand),
+        paid: Money::from_micros(paid),
+        on_demand: Money::from_micros(price(ms, record.on_demand)),
     }
 }

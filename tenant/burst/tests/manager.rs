@@ -2,9 +2,9 @@
 
 use crate::common;
 
-use common::{SETTINGS, Scene, instance, job, manager, node, resting, said, up};
+use common::{SETTINGS, Scene, instance, job, manager, manager_of, node, resting, said, up};
 use ebbtide_burst::slurm::{Ageing, Base, JobState};
-use ebbtide_burst::{BurstAction, BurstSettings, Decisions, Manager, Status};
+use ebbtide_burst::{BurstAction, Decisions, Status};
 
 #[test]
 fn six_nodes_are_asked_for_when_long_jobs_have_all_that_stay() {
@@ -250,7 +250,7 @@ fn slurm_knows_the_instance_of_a_node_and_since_when() {
         BurstAction::Label { node, label } if node == "c1" => Some(label),
         _ => None,
     });
-    assert_eq!(label.unwrap().comment, "ebbtide-burst: id-c1 since 1");
+    assert_eq!(label.unwrap().comment, "ebbtide-batch: id-c1 since 1");
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn what_was_asked_for_in_vain_is_not_asked_for_again_once_the_budget_is_used_up(
 #[test]
 fn what_was_asked_for_in_vain_is_given_up_where_slurm_has_started_another_by_itself() {
     let text = SETTINGS.replace("c[1-6]", "c[1-8]");
-    let mut manager = Manager::new(&BurstSettings::parse(&text).unwrap()).unwrap();
+    let mut manager = manager_of(&text);
     let mut scene = Scene::busy();
     scene.nodes.push(resting("c7"));
     scene

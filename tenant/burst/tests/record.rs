@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::{instance, job, settings};
-use ebbtide_burst::report::{Baseline, report};
+use ebbtide_burst::report::report;
 use ebbtide_burst::slurm::JobState;
 use ebbtide_burst::{
     BurstEvent, BurstRecord, JobClass, JobRequest, LifeEnd, RecordEntry, Status, reckon,
@@ -20,21 +20,24 @@ fn written(facts: &[RecordEntry]) -> String {
 
 #[test]
 fn a_job_that_is_cut_and_ends_elsewhere_has_two_runs_and_one_end() {
-    let slurm = settings().slurm;
+    let settings = settings();
     let mut record = BurstRecord::default();
     let mut all = Vec::new();
     let mut one = job(7, "short", "");
-    all.extend(record.learn(1_500, std::slice::from_ref(&one), &slurm));
+    all.extend(record.learn(1_500, std::slice::from_ref(&one), &settings));
     (one.state, one.nodes, one.start_ms) = (JobState::Running, vec!["c1".to_owned()], 4_000);
-    all.extend(record.learn(4_500, std::slice::from_ref(&one), &slurm));
+    all.extend(record.learn(4_500, std::slice::from_ref(&one), &settings));
     // The same again: nothing is new.
-    assert_eq!(record.learn(5_000, std::slice::from_ref(&one), &slurm), []);
+    assert_eq!(
+        record.learn(5_000, std::slice::from_ref(&one), &settings),
+        []
+    );
     (one.state, one.nodes, one.restarts) = (JobState::Pending, Vec::new(), 1);
-    all.extend(record.learn(9_000, std::slice::from_ref(&one), &slurm));
+    all.extend(record.learn(9_000, std::slice::from_ref(&one), &settings));
     (one.state, one.nodes, one.start_ms) = (JobState::Running, vec!["c2".to_owned()], 11_000);
-    all.extend(record.learn(11_500, std::slice::from_ref(&one), &slurm));
+    all.extend(record.learn(11_500, std::slice::from_ref(&one), &settings));
     (one.state, one.end_ms) = (JobState::Completed, 15_000);
-    all.extend(record.learn(15_500, std::slice::from_ref(&one), &slurm));
+    all.extend(record.learn(15_500, std::slice::from_ref(&one), &settings));
     let life = &record.jobs[&7];
     assert_eq!(life.delay(), Some(3_000));
     assert_eq!(life.waited(), Some(5_000));
@@ -63,11 +66,11 @@ fn jobs_that_were_over_before_the_record_began_are_none_of_its_business() {
     let mut old = job(3, "short", "s1");
     (old.state, old.end_ms) = (JobState::Completed, 19_000);
     assert_eq!(
-        record.learn(20_000, std::slice::from_ref(&old), &settings().slurm),
+        record.learn(20_000, std::slice::from_ref(&old), &settings()),
         []
     );
     old.end_ms = 21_000;
-    assert_eq!(record.learn(21_500, &[old], &settings().slurm).len(), 3);
+    assert_eq!(record.learn(21_500, &[old], &settings()).len(), 3);
 }
 
 #[test]
@@ -165,21 +168,27 @@ fn a_report_holds_delays_against_those_without_instances() {
         on_demand: 300_000,
         ..BurstRecord::default()
     };
-    let slurm = settings().slurm;
+    let settings = settings();
     for id in 1..=3 {
         let mut one = job(id, "short", &format!("c{id}"));
         (one.submitted_ms, one.start_ms, one.end_ms) = (0, 1_000, 11_000);
         one.state = JobState::Completed;
-        record.learn(12_000, &[one], &slurm);
+        record.learn(12_000, &[one], &settings);
     }
-    let reckoned = report(&record, Baseline::Reckoned);
+    let reckoned = report(&record, |_| true);
     let short = &reckoned.kinds[0];
     assert_eq!((short.kind, short.completed), (JobClass::Short, 3));
-    assert_eq!(short.with.mean, 1.0);
+    assert_eq!(short.with.mean_seconds, 1.0);
     // One after another: 0, 10, 20 seconds.
-    assert_eq!(short.without.mean, 10.0);
+    assert_eq!(short.without.mean_seconds, 10.0);
     assert_eq!(short.improvement(), Some(10.0));
     assert!(!reckoned.measured && reckoned.baseline.starts_with("reckoned"));
-    let measured = report(&record, Baseline::Measured(&record));
-    assert_eq!(measured.kinds[0].improvement(), Some(1.0));
+    let measured = reckoned.clone().against(&reckoned);
+    assert_eq!(measured.improvement, Some(1.0));
+    assert!(
+        measured.measured
+            && measured
+                .baseline
+                .starts_with("measured: a run of 3 jobs on 1 ")
+    );
 }

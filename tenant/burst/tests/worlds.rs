@@ -3,9 +3,9 @@
 use crate::common;
 use crate::sim;
 
-use common::SETTINGS;
+use common::{SETTINGS, manager_of};
 use ebbtide_burst::slurm::JobState;
-use ebbtide_burst::{BurstAction, BurstSettings, Decisions, Manager, Status, World};
+use ebbtide_burst::{BurstAction, Decisions, Manager, Status, World};
 use proptest::prelude::*;
 use sim::{Later, Sim, Weather};
 use std::collections::{BTreeMap, BTreeSet};
@@ -100,7 +100,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 fn new_manager() -> Manager {
     let text = SETTINGS.replace("c[1-6]", "c[1-8]");
-    Manager::new(&BurstSettings::parse(&text).unwrap()).unwrap()
+    manager_of(&text)
 }
 
 /// A controller, what it looks at, and what it has said.

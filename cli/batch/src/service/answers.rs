@@ -25,6 +25,7 @@ pub(crate) enum Ask {
     Cancel(WorkId),
     SetBudget(WorkId, Option<Money>),
     Report(WorkId),
+    ElasticReport,
     Status,
 }
 
@@ -107,6 +108,16 @@ impl Service<'_> {
                 let rules = replay_rules(book, &types, boot, spare);
                 value(&report(book, now, paid, rules.as_ref(), unknown))
             }
+            // Null without a partition.
+            Ask::ElasticReport => match &self.elastic {
+                None => Ok(Value::Null),
+                Some(elastic) => {
+                    let record = &self.record_file.record;
+                    value(&ebbtide_burst::report::report(record, |node| {
+                        elastic.counts(node)
+                    }))
+                }
+            },
             Ask::Status => self.status(now),
         }
     }
@@ -135,7 +146,10 @@ impl Service<'_> {
 
     /// What whole servers cost for a work until now.
     fn servers_cost(&mut self, id: WorkId, now: i64) -> Result<ServersCost, CliError> {
-        let lives = self.record_file.record.lives.clone();
+        let mut lives = self.record_file.record.lives.clone();
+        if let Some(elastic) = &self.elastic {
+            lives.retain(|_, life| !elastic.has(&life.node));
+        }
         let works = &self.controller()?.book().works;
         let costs = servers_cost(works, lives.values(), now);
         Ok(costs.get(&id).copied().unwrap_or_default())
@@ -151,6 +165,7 @@ impl Service<'_> {
         let spent = self.record_file.record.spent(from, now);
         let (servers, faults, looked_ms) =
             (self.servers.clone(), self.faults.now().clone(), self.looked);
+        let elastic = self.elastic.as_ref().and_then(|elastic| elastic.view);
         let controller = self.controller()?;
         let views = servers.iter().map(|one| {
             let works = controller.book().works.values();
@@ -173,7 +188,7 @@ impl Service<'_> {
                 node: one.node.clone(),
                 server_type: controller
                     .type_of(&one.node)
-                    .map_or_else(String::new, |ty| ty.name.clone()),
+                    .map_or_else(|| "elastic".to_owned(), |ty| ty.name.clone()),
                 server: one.id.clone(),
                 state: state.to_owned(),
                 launched_ms: one.launched_ms,
@@ -185,6 +200,7 @@ impl Service<'_> {
             faults,
             looked_ms,
             servers: views.collect(),
+            elastic,
             spent: Money::from_micros(spent),
         })
     }

@@ -57,6 +57,7 @@ pub(crate) async fn serve(
     let router = Router::new()
         .route("/healthz", get(health))
         .route("/v1/status", get(status))
+        .route("/v1/elastic/report", get(elastic_report))
         .route("/v1/works", get(list).post(submit))
         .route("/v1/plans", post(plan))
         .route("/v1/works/{id}", get(show))
@@ -123,6 +124,10 @@ async fn health() -> Response {
 
 async fn status(State(api): State<Api>) -> Response {
     api.ask(Ask::Status, StatusCode::OK).await
+}
+
+async fn elastic_report(State(api): State<Api>) -> Response {
+    api.ask(Ask::ElasticReport, StatusCode::OK).await
 }
 
 async fn list(State(api): State<Api>) -> Response {
@@ -204,6 +209,11 @@ impl Api {
             );
         }
         match waits.await {
+            Ok(Ok(Value::Null)) => problem(
+                StatusCode::NOT_FOUND,
+                "EB-BATCH-004",
+                "there is no elastic partition: the service's file has no table [elastic]",
+            ),
             Ok(Ok(body)) => answer(well, "application/json", &body),
             Ok(Err(error)) => refused(&error),
             Err(_) => problem(

@@ -1,8 +1,9 @@
-//! The service: one loop that looks at Slurm and the cloud and does what the controller says, and
-//! the calls of tenants, which the loop answers between its looks.
+//! The service: one loop that looks at Slurm and the cloud, runs works and the elastic partition, and
+//! answers the calls of tenants between its looks.
 
 mod answers;
 mod api;
+pub(crate) mod elastic;
 pub(crate) mod fault;
 mod marks;
 mod rehearsal;
@@ -29,12 +30,16 @@ const CALLS: usize = 64;
 /// # Errors
 /// What makes it impossible from the beginning: settings, the book, the address. What goes wrong
 /// later is reported, written down, and tried again.
-pub(crate) async fn run(settings: &BatchSettings, pool: PoolOptions<'_>) -> Result<(), CliError> {
+pub(crate) async fn run(
+    settings: &BatchSettings,
+    pool: PoolOptions<'_>,
+    observe: bool,
+) -> Result<(), CliError> {
     let mut poll = tokio::time::interval(Duration::from_secs_f64(settings.poll_seconds));
     poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut service = Service::open(settings, pool)?;
+    let mut service = Service::open(settings, pool, observe)?;
     let (sender, mut calls) = mpsc::channel::<Call>(CALLS);
     let _api = api::serve(settings, sender).await?;
     log(&format!("serving at {}", settings.listen));
@@ -58,6 +63,6 @@ pub(crate) async fn run(settings: &BatchSettings, pool: PoolOptions<'_>) -> Resu
             }
         }
     }
-    say!("ended; members that run go on, and are found again");
+    say!("ended; servers stay, jobs go on, and are found again");
     Ok(())
 }

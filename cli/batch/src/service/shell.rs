@@ -1,12 +1,13 @@
 //! One look: read Slurm, the cloud and the marks, write down what follows, do it.
 
+use crate::service::elastic::ElasticPartition;
 use crate::service::fault::ServiceError;
 use crate::service::marks::{Marks, result};
 use crate::service::rehearsal::Rehearsal;
 use crate::service::start;
 use ebbtide_batch::{
-    AttemptResult, BatchAction, BatchController, BatchDecisions, BatchSettings, BatchWorld, Book,
-    BookEntry, Fact,
+    AttemptResult, BatchAction, BatchController, BatchDecisions, BatchError, BatchSettings,
+    BatchWorld, Book, BookEntry, Fact,
 };
 use ebbtide_batch_service::accounts::learn_servers;
 use ebbtide_batch_service::act::Actor;
@@ -36,6 +37,9 @@ pub(crate) struct Service<'a> {
     cloud: Option<Arc<ServerPool>>,
     /// None after its book could not be written: it is read again then.
     controller: Option<BatchController>,
+    pub(crate) elastic: Option<ElasticPartition<'a>>,
+    /// Whether nothing is changed: what happens in the cluster is written down.
+    observe: bool,
     pub(crate) book: LineFile,
     pub(crate) record_file: RecordFile,
     pub(crate) faults: Faults,
@@ -63,18 +67,30 @@ impl<'a> Service<'a> {
     pub(crate) fn open(
         settings: &'a BatchSettings,
         pool: PoolOptions<'a>,
+        observe: bool,
     ) -> Result<Self, CliError> {
         let record_file = RecordFile::open(&pool.state_dir)?;
         let (book, text) = LineFile::open(&pool.state_dir, BOOK)?;
         let known = Book::parse(&text).map_err(ServiceError::from)?;
         let controller = BatchController::new(settings, known).map_err(ServiceError::from)?;
         let rehearsal = settings.rehearse.then(|| Rehearsal::open(&pool.state_dir));
+        let elastic = ElasticPartition::new(settings).map_err(ServiceError::from)?;
+        if observe && elastic.is_none() {
+            let problem = "it is not there: without it there is nothing to observe";
+            return Err(ServiceError::from(BatchError::Setting {
+                key: "elastic".to_owned(),
+                problem: problem.to_owned(),
+            })
+            .into());
+        }
         Ok(Self {
             rehearsal: rehearsal.transpose()?,
             settings,
             pool,
             cloud: None,
             controller: Some(controller),
+            elastic,
+            observe,
             book,
             record_file,
             faults: Faults::default(),
@@ -126,6 +142,18 @@ impl<'a> Service<'a> {
 
     async fn reconcile(&mut self) -> Result<(), CliError> {
         let seen = self.slurm().await?;
+        let now = unix_millis();
+        if let (Some(elastic), Some((nodes, jobs))) = (&mut self.elastic, &seen) {
+            elastic.learn(now, nodes, jobs, &mut self.record_file)?;
+            if self.observe {
+                self.looked = Some(now);
+                return Ok(());
+            }
+            let (slurm, file) = (&self.pool.slurm, &mut self.record_file);
+            elastic
+                .read_ageing(now, slurm, file, &mut self.faults)
+                .await?;
+        }
         let cloud = within(self.cloud()).await?;
         let servers = within(cloud.servers()).await?;
         let now = unix_millis();
@@ -134,11 +162,16 @@ impl<'a> Service<'a> {
             None => self.rehearse(&servers, now)?,
         };
         within(self.account(&cloud, &servers)).await?;
-        self.learn_prices(&cloud, &servers, now).await?;
         let budget = self.pool.within_budget(&self.record_file.record, now);
         self.servers.clone_from(&servers);
         self.looked = Some(now);
-        let broke = budget.is_err();
+        let world = World {
+            nodes: &nodes,
+            jobs: &jobs,
+            instances: &servers,
+            budget_used_up: budget.is_err(),
+            kept: &[],
+        };
         match budget {
             Ok(()) => self.faults.over("budget"),
             Err(error) => {
@@ -146,6 +179,47 @@ impl<'a> Service<'a> {
                     .lasting(&mut self.record_file, "budget", &error.into())?;
             }
         }
+        // What is wrong with one part does not keep the other from going on.
+        let elastic = self.serve_elastic(&cloud, &world, now).await;
+        elastic.and(self.serve_works(&cloud, &world, now).await)
+    }
+
+    /// Nodes for short jobs come and go.
+    async fn serve_elastic(
+        &mut self,
+        cloud: &ServerPool,
+        world: &World<'_>,
+        now: i64,
+    ) -> Result<(), CliError> {
+        let Some(elastic) = &mut self.elastic else {
+            return Ok(());
+        };
+        let before = elastic.view;
+        let made = elastic.look(now, world)?;
+        if let Some(view) = elastic.view.filter(|view| before != Some(*view)) {
+            log(&view.to_string());
+        }
+        for error in made.troubles {
+            self.faults.note(&mut self.record_file, &error.into())?;
+        }
+        let actor = Actor {
+            slurm: &self.pool.slurm,
+            cloud,
+            servers: world.instances,
+            signal: &elastic.settings.checkpoint_signal,
+        };
+        let acted = within(actor.all(&made.actions)).await;
+        self.judge("elastic", acted, !made.actions.is_empty())
+    }
+
+    /// Members start and end, and the nodes of types with them.
+    async fn serve_works(
+        &mut self,
+        cloud: &ServerPool,
+        world: &World<'_>,
+        now: i64,
+    ) -> Result<(), CliError> {
+        self.learn_prices(cloud, world.instances, now).await?;
         self.read_marks(now)?;
         let made = {
             let prices = std::mem::take(&mut self.prices);
@@ -165,13 +239,7 @@ impl<'a> Service<'a> {
                 work.map_or_else(AttemptResult::default, |work| result(work, member, attempt))
             };
             let world = BatchWorld {
-                burst: World {
-                    nodes: &nodes,
-                    jobs: &jobs,
-                    instances: &servers,
-                    budget_used_up: broke,
-                    kept: &[],
-                },
+                burst: *world,
                 prices: &prices,
                 prices_at,
                 mark: &mark,
@@ -186,7 +254,7 @@ impl<'a> Service<'a> {
         for entry in &made.facts {
             self.log_bag(entry);
         }
-        self.carry_out(&cloud, &servers, made).await
+        self.carry_out(cloud, world.instances, made).await
     }
 
     /// How long until a backup has to start at the latest, if that lies ahead.
@@ -302,17 +370,30 @@ impl<'a> Service<'a> {
                 first = done.map_err(CliError::from);
             }
         }
-        match first {
-            Err(error) => self.faults.lasting(&mut self.record_file, "act", &error)?,
-            // Nothing to do is no sign that what was refused would not be refused again.
-            Ok(()) if acts => self.faults.over("act"),
-            Ok(()) => {}
-        }
-        let there = servers.iter().filter(|one| one.status.is_there()).count();
+        let there = servers.iter().filter(|one| one.status.is_there());
+        let elastic = self.elastic.as_ref();
+        let own = |node: &str| elastic.is_none_or(|elastic| !elastic.has(node));
+        let there = there.filter(|one| own(&one.node)).count();
         let line = format!("servers wanted by type {:?}, {there} there", made.wanted);
-        if line != self.last {
+        if line != self.last && !made.wanted.is_empty() {
             log(&line);
             self.last = line;
+        }
+        self.judge("act", first, acts)
+    }
+
+    /// Reports what came of actions.
+    fn judge(
+        &mut self,
+        place: &str,
+        acted: Result<(), CliError>,
+        acts: bool,
+    ) -> Result<(), CliError> {
+        match acted {
+            Err(error) => self.faults.lasting(&mut self.record_file, place, &error)?,
+            // Nothing to do is no sign that what was refused would not be refused again.
+            Ok(()) if acts => self.faults.over(place),
+            Ok(()) => {}
         }
         Ok(())
     }
@@ -322,11 +403,19 @@ impl<'a> Service<'a> {
         cloud: &ServerPool,
         servers: &[PoolServer],
     ) -> Result<(), CliError> {
-        let Some(controller) = &self.controller else {
+        self.controller()?;
+        let (Some(controller), elastic) = (&self.controller, self.elastic.as_ref()) else {
             return Ok(());
         };
-        let own = |node: &str| controller.type_of(node).map_or(0, |ty| ty.price);
-        let up = |id: &str| controller.has_come_up(id);
+        let own = |node: &str| match (controller.type_of(node), elastic) {
+            (Some(ty), _) => ty.price,
+            (None, Some(elastic)) => elastic.settings.preemptible_price.micros(),
+            (None, None) => 0,
+        };
+        let up = |id: &str| {
+            controller.has_come_up(id)
+                || elastic.is_some_and(|elastic| elastic.manager.has_come_up(id))
+        };
         learn_servers(&mut self.record_file, &self.pool, cloud, servers, own, up).await
     }
 

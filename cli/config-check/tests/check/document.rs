@@ -57,7 +57,7 @@ fn the_toml_in_the_documents_has_keys_that_exist() {
         if because.starts_with("no section")
             || block.contains("[package]")
             || block.contains("[dependencies]")
-            // burst.toml, which `ebbtide-burst check` looks at.
+            // batch.toml, which `ebbtide-batch check` looks at.
             || block.contains("[slurm]")
         {
             continue;

@@ -365,9 +365,9 @@ fn the_effective_weights_are_told_in_order_and_in_words() {
 }
 
 #[test]
-fn a_file_of_the_burst_controller_is_sent_to_its_own_program() {
-    let text = "state_dir = \"/var/lib/burst\"\n[slurm]\nnodes = \"c[1-6]\"\n[region]\nproject = \"batch\"\n";
-    let report = check(Path::new("burst.toml"), text, None, &Machine(0o100_640));
+fn a_file_of_the_batch_service_is_sent_to_its_own_program() {
+    let text = "state_dir = \"/var/lib/batch\"\n[slurm]\npartition = \"batch\"\n[region]\nproject = \"batch\"\n";
+    let report = check(Path::new("batch.toml"), text, None, &Machine(0o100_640));
     assert_eq!(all(&report), [(Level::Error, code::UNKNOWN, "slurm")]);
-    assert!(report.findings[0].next.contains("ebbtide-burst check"));
+    assert!(report.findings[0].next.contains("ebbtide-batch check"));
 }

@@ -90,7 +90,9 @@ impl ProgramError for BatchFault {
             Self::Refused { status: 401, .. } => {
                 Some("--service-token-file names the file with the token".to_owned())
             }
-            Self::Refused { status: 404, .. } => Some("`ebbtide batch list` has all".to_owned()),
+            Self::Refused { status: 404, .. } => Some(
+                "`ebbtide batch list` has all work, `ebbtide batch status` the rest".to_owned(),
+            ),
             Self::NotDone { id, .. } => Some(format!(
                 "`ebbtide batch show {id}` says which members failed"
             )),

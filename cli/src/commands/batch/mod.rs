@@ -1,6 +1,8 @@
-//! `ebbtide batch`: jobs, bags and workflows on preemptible servers. `ebbtide-batch` runs them.
+//! `ebbtide batch`: jobs, bags and workflows on preemptible servers, and the elastic partition of a
+//! Slurm cluster. `ebbtide-batch` runs them.
 
 mod client;
+mod elastic;
 mod view;
 
 use crate::http::Address;
@@ -133,6 +135,13 @@ enum BatchTask {
         /// Its number
         id: u64,
     },
+    /// What the elastic partition was good for: how long jobs waited with and without it, what it cost
+    #[command(after_help = elastic::HELP)]
+    Elastic {
+        /// The report of a run of the same jobs without it, in JSON
+        #[arg(long, value_name = "FILE")]
+        baseline: Option<PathBuf>,
+    },
     /// The service at a glance: servers, what runs there, what is wrong
     #[command(after_help = "Examples:\n  ebbtide batch status")]
     Status,
@@ -205,6 +214,9 @@ pub async fn run(context: &mut Context, args: BatchArgs) -> Result<(), CliError>
                 .await?;
             let made: WorkReport = client::parse(&body)?;
             view::report(context, &made, body)
+        }
+        BatchTask::Elastic { baseline } => {
+            elastic::run(context, &client, baseline.as_deref()).await
         }
         BatchTask::Status => {
             let body = client.call("GET", "/v1/status", None).await?;

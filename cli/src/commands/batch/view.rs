@@ -342,6 +342,9 @@ pub(super) fn status(
         json,
         none: "there is no server",
     })?;
+    if let Some(elastic) = &status.elastic {
+        context.output.say(&elastic.to_string());
+    }
     for (place, code) in &status.faults {
         context
             .output

@@ -65,14 +65,12 @@ impl OrderArgs {
             cloud: request.name,
             clouds_file: None,
             region_name: request.region,
-            flavor: None,
             image: self.image.clone().unwrap_or_default(),
             network: self.network.clone(),
             user_data: self.user_data.clone(),
             key_name: self.key_name.clone(),
             security_groups: self.security_group.clone(),
             zone: self.zone.clone(),
-            max_price: None,
         };
         ServerPool::of_openstack(&settings).await
     }

@@ -13,11 +13,9 @@ use crate::maps::{BagRun, BagWork};
 use crate::placement::share;
 use crate::settings::{BatchSettings, ServerType, millis};
 use ebbtide_bag::{BagEvent, VmId, VmState};
-use ebbtide_burst::{BurstAction, BurstError, Load, Manager, PoolServer, Status};
+use ebbtide_burst::{BurstAction, BurstError, Load, Manager, OURS, PoolServer, Status};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the reasons of our programs' drains begin with.
-const OURS: &str = "ebbtide-burst";
 
 /// The bags that are open, and the types of servers that are for them.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ mod single;
 mod world;
 
 pub use attempts::PUT_BACK;
-pub use world::{AttemptResult, BatchAction, BatchWorld, Mark, job_name};
+pub use world::{AttemptResult, BatchAction, BatchWorld, Mark, attempt_of, job_name};
 
 use crate::book::{Book, BookEntry, Fact, WorkBook, WorkId, WorkState};
 use crate::error::BatchError;
@@ -506,6 +506,6 @@ impl BatchController {
 /// The manager of the nodes of each type.
 fn managers(settings: &BatchSettings, types: &[ServerType]) -> Result<Vec<Manager>, BatchError> {
     let each = types.iter();
-    each.map(|ty| Ok(Manager::of(settings.manager_options(ty)?)?))
+    each.map(|ty| Ok(Manager::new(settings.manager_options(ty)?)?))
         .collect()
 }

@@ -76,8 +76,9 @@ pub fn job_name(work: WorkId, member: MemberId, attempt: u32) -> String {
 /// What the names of the service's jobs begin with.
 const PREFIX: &str = "ebbtide-";
 
-/// The attempt that a job's name means.
-pub(super) fn attempt_of(name: &str) -> Option<(WorkId, MemberId, u32)> {
+/// The attempt that a job's name means; `None` for other jobs.
+#[must_use]
+pub fn attempt_of(name: &str) -> Option<(WorkId, MemberId, u32)> {
     let mut parts = name.strip_prefix(PREFIX)?.split('.');
     let mut next = || parts.next()?.parse::<u64>().ok();
     let (work, stage, index, attempt) = (next()?, next()?, next()?, next()?);

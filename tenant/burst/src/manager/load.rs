@@ -2,7 +2,7 @@
 
 use super::World;
 use crate::record::JobClass;
-use crate::settings::SlurmSettings;
+use crate::settings::ElasticSettings;
 use crate::slurm::{JobState, SlurmJob};
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ pub struct Load {
 impl Load {
     /// The load of a cluster whose nodes with these names are servers of the pool.
     #[must_use]
-    pub fn of(world: &World<'_>, names: &[String], settings: &SlurmSettings) -> Self {
+    pub fn of(world: &World<'_>, names: &[String], settings: &ElasticSettings) -> Self {
         let stay = world
             .nodes
             .iter()

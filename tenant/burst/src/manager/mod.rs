@@ -23,7 +23,7 @@ pub use world::{BurstAction, PoolServer, Status, World};
 use crate::age::{Ages, Label};
 use crate::error::BurstError;
 use crate::record::HOUR_MS;
-use crate::settings::{AgeSettings, BurstSettings, millis};
+use crate::settings::AgeSettings;
 use crate::slurm::{Ageing, JobState, Node};
 use ebbtide_elastic::{
     Controller, ControllerAction as Elastic, ControllerEvent, ElasticPolicy, ServerId, ServerState,
@@ -33,13 +33,15 @@ use slot::Slot;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Drain reason of a cloud node that the controller has not requested.
-pub const RESTING: &str = "ebbtide-burst: resting";
+pub const RESTING: &str = "ebbtide-batch: resting";
 /// Drain reason of a node that is no longer needed.
-const SHRINK: &str = "ebbtide-burst: no longer needed";
+const SHRINK: &str = "ebbtide-batch: no longer needed";
 /// Drain reason of a node whose instance has notice.
-const NOTICE: &str = "ebbtide-burst: the instance has notice";
-/// Prefix of all drain reasons that the controller sets.
-const OURS: &str = "ebbtide-burst";
+const NOTICE: &str = "ebbtide-batch: the instance has notice";
+/// The program, first in all reasons and comments that it sets.
+const PROGRAM: &str = "ebbtide-batch";
+/// Prefix of the reasons of all versions: `ebbtide-burst` set them before.
+pub const OURS: &str = "ebbtide-";
 /// Repeat interval of an action without effect: longer than Slurm takes to change a node's state.
 const AGAIN_MS: i64 = 5_000;
 /// Repeat interval of urgent actions.
@@ -112,28 +114,11 @@ pub struct Manager {
 }
 
 impl Manager {
-    /// A controller without any state.
-    ///
-    /// # Errors
-    /// [`BurstError::Setting`], [`BurstError::Hosts`].
-    pub fn new(settings: &BurstSettings) -> Result<Self, BurstError> {
-        let policy = &settings.policy;
-        Self::of(ManagerOptions {
-            nodes: settings.nodes()?,
-            age: settings.age.clone(),
-            policy: settings.elastic()?,
-            checkpoint_ms: millis(policy.checkpoint_seconds),
-            margin_ms: millis(policy.margin_seconds),
-            launch_again_ms: millis(policy.launch_again_seconds),
-            releases: true,
-        })
-    }
-
     /// A controller of these nodes without any state.
     ///
     /// # Errors
     /// [`BurstError::Setting`] for an invalid model of the servers' lifetime.
-    pub fn of(options: ManagerOptions) -> Result<Self, BurstError> {
+    pub fn new(options: ManagerOptions) -> Result<Self, BurstError> {
         Ok(Self {
             ages: Ages::new(&options.age)?,
             names: options.nodes,
@@ -471,7 +456,7 @@ impl Manager {
     fn label(&mut self, now: i64, node: &Node, instance: &PoolServer) -> Result<(), BurstError> {
         let launched = instance.launched_ms.unwrap_or(now);
         let age_hours = (now - launched).max(0) as f64 / HOUR_MS as f64;
-        let about = format!("{OURS}: {} since {}", instance.id, launched / 1_000);
+        let about = format!("{PROGRAM}: {} since {}", instance.id, launched / 1_000);
         let label = self.ages.label(age_hours, about)?;
         self.request_label(now, node, label);
         Ok(())

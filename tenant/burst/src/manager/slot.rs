@@ -1,6 +1,6 @@
 //! The state of one cloud node between request and removal, and its next step.
 
-use super::{AGAIN_MS, BurstAction, Manager, OURS, PoolServer, SOON_MS, Status, World};
+use super::{AGAIN_MS, BurstAction, Manager, OURS, PROGRAM, PoolServer, SOON_MS, Status, World};
 use crate::error::BurstError;
 use crate::slurm::Node;
 use ebbtide_elastic::{ControllerEvent, ServerId, ServerState};
@@ -224,7 +224,7 @@ impl Manager {
                 None => self.troubles.push(BurstError::NoInstance {
                     node: name,
                     // In the words of our resume program, or of Slurm.
-                    problem: node.reason.trim_start_matches("ebbtide-burst: ").to_owned(),
+                    problem: node.reason.trim_start_matches("ebbtide-batch: ").to_owned(),
                 }),
             }
             self.no_launch_before = now + self.launch_again_ms;
@@ -425,7 +425,7 @@ impl Manager {
     /// A node is not there any more: its jobs go back into the queue.
     fn lost(&mut self, now: i64, node: &Node, world: &World<'_>, why: &str) {
         self.displace(node, world);
-        let reason = format!("{OURS}: {why}");
+        let reason = format!("{PROGRAM}: {why}");
         let node = node.name.clone();
         self.send_once(now, AGAIN_MS, BurstAction::Down { node, reason });
     }

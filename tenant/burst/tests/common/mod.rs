@@ -3,35 +3,38 @@
 
 use ebbtide_burst::slurm::{Base, JobState, Node, SlurmJob};
 use ebbtide_burst::{
-    BurstAction, BurstSettings, Decisions, Load, Manager, PoolServer, Status, World,
+    BurstAction, Decisions, ElasticSettings, Load, Manager, NodeTimes, PoolServer, Status, World,
 };
 
 pub(crate) const SETTINGS: &str = r#"
-state_dir = "/var/lib/ebbtide-burst"
-[slurm]
 nodes = "c[1-6]"
-long_partitions = ["long"]
-[region]
-endpoint = "http://127.0.0.1:7470"
-project = "batch"
 flavor = "p.node"
-[policy]
+long_partitions = ["long"]
 short_servers = 2
 on_demand_price = "0.30"
 preemptible_price = "0.10"
 threshold = 0.25
 release_seconds = 0
-launch_seconds = 60
-checkpoint_seconds = 2
 margin_seconds = 3
 "#;
+const TIMES: NodeTimes = NodeTimes {
+    launch_seconds: 60.0,
+    launch_again_seconds: 30.0,
+    checkpoint_seconds: 2.0,
+};
 
-pub(crate) fn settings() -> BurstSettings {
-    BurstSettings::parse(SETTINGS).unwrap()
+pub(crate) fn settings() -> ElasticSettings {
+    toml::from_str(SETTINGS).unwrap()
 }
 
 pub(crate) fn manager() -> Manager {
-    Manager::new(&settings()).unwrap()
+    manager_of(SETTINGS)
+}
+
+/// The manager of other settings.
+pub(crate) fn manager_of(text: &str) -> Manager {
+    let settings: ElasticSettings = toml::from_str(text).unwrap();
+    Manager::new(settings.manager_options(TIMES).unwrap()).unwrap()
 }
 
 pub(crate) fn node(name: &str, base: Base, flags: &[&str]) -> Node {
@@ -118,7 +121,7 @@ pub(crate) fn instance(node: &str, status: Status) -> PoolServer {
 /// A look at a world with the load that it has.
 pub(crate) fn look(manager: &mut Manager, now: i64, world: &World<'_>) -> Decisions {
     let settings = settings();
-    let load = Load::of(world, &settings.nodes().unwrap(), &settings.slurm);
+    let load = Load::of(world, &settings.group().unwrap().nodes, &settings);
     manager.look(now, world, load).unwrap()
 }
 

@@ -37,7 +37,7 @@ impl Sim {
     pub(super) fn resume(&mut self, node: &str) {
         let there = |one: &Server| one.shown.node == node && one.shown.status.is_there();
         if self.weather.broke || self.weather.refuses {
-            self.down(node, "ebbtide-burst: no valid host");
+            self.down(node, "ebbtide-batch: no valid host");
         } else if self.servers.iter().any(there) {
             // Asked twice, a node has one instance.
         } else {

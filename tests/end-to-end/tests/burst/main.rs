@@ -3,7 +3,7 @@
 //!
 //! The machines are the test bed's: for each active instance a slurmd in namespaces of its own,
 //! which is killed with everything on it when the instance is gone (`devstack/lib/slurm.sh`). What
-//! decides, asks the region and speaks with Slurm is `ebbtide-burst` or `ebbtide-batch`.
+//! decides, asks the region and speaks with Slurm is `ebbtide-batch`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -15,6 +15,7 @@
 mod batch;
 mod batch_bid;
 mod batch_failures;
+mod both;
 mod failures;
 mod lend;
 mod maps;

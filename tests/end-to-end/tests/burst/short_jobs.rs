@@ -88,7 +88,7 @@ async fn a_burst_waits_less_on_preemptible_nodes_although_half_of_them_are_taken
         machines: true,
         resume_timeout: 30,
     };
-    let bed = TestBed::with_lines(Beside::Burst, wanted, &AGEING).await;
+    let bed = TestBed::with_lines(Beside::Elastic, wanted, &AGEING).await;
 
     // Without: the same jobs on the nodes that stay. The controller only writes down what it sees.
     let without = bed.settings("without", "");
@@ -107,6 +107,9 @@ async fn a_burst_waits_less_on_preemptible_nodes_although_half_of_them_are_taken
         }
     })
     .await;
+    let baseline = bed.batch("without", &["elastic"]).await;
+    let other = bed.path("without.json");
+    std::fs::write(&other, baseline.to_string()).unwrap();
     bed.end(observer).await;
     nothing_is_lost_or_done_twice(&bed.text("out-without"));
 
@@ -163,6 +166,11 @@ async fn a_burst_waits_less_on_preemptible_nodes_although_half_of_them_are_taken
         }
     })
     .await;
+    let status = bed.batch("with", &["status"]).await;
+    assert_eq!(status["elastic"]["most"], 6, "{status}");
+    let other = other.display().to_string();
+    let measured = bed.batch("with", &["elastic", "--baseline", &other]).await;
+    let reckoned = bed.batch("with", &["elastic"]).await;
     bed.end(controller).await;
     let log = bed.text("out");
     nothing_is_lost_or_done_twice(&log);
@@ -179,11 +187,6 @@ async fn a_burst_waits_less_on_preemptible_nodes_although_half_of_them_are_taken
     let kept = said.matches("keeps its place in the queue").count();
     assert!(put_back > 0 && kept >= put_back, "{put_back}: {said}");
 
-    let state = bed.path("with").display().to_string();
-    let other = bed.path("without").display().to_string();
-    let measured = bed
-        .ebbtide(&["burst", "report", "--state", &state, "--baseline", &other])
-        .await;
     eprintln!("{measured:#}");
     assert_eq!(measured["measured"], true);
     assert!(
@@ -203,7 +206,6 @@ async fn a_burst_waits_less_on_preemptible_nodes_although_half_of_them_are_taken
         paid > 0.0 && (paid - hours * 0.10).abs() < 1e-4,
         "{paid} for {hours} h"
     );
-    let reckoned = bed.ebbtide(&["burst", "report", "--state", &state]).await;
     assert_eq!(reckoned["measured"], false);
     assert!(
         reckoned["improvement"].as_f64().unwrap() > 1.0,

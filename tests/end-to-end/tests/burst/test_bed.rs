@@ -36,25 +36,22 @@ pub(crate) struct TestBed {
     cluster: Option<Process>,
     pub(crate) region: Option<Region>,
     pub(crate) slurm: Slurm,
-    beside: Beside,
     dir: tempfile::TempDir,
 }
 
-/// The program beside slurmctld.
+/// What the service beside slurmctld is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Beside {
-    Burst,
+    /// The elastic partition.
+    Elastic,
+    /// Works.
     Batch,
+    /// Both, each with its nodes.
+    Both,
 }
 
-impl Beside {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Burst => "ebbtide-burst",
-            Self::Batch => "ebbtide-batch",
-        }
-    }
-}
+/// The program.
+const PROGRAM: &str = "ebbtide-batch";
 
 /// What a bed is to be like.
 pub(crate) struct Wanted {
@@ -82,10 +79,10 @@ fn ports(count: u16) -> u16 {
 
 impl TestBed {
     pub(crate) async fn new(wanted: Wanted) -> Self {
-        Self::with(Beside::Burst, wanted).await
+        Self::with(Beside::Elastic, wanted).await
     }
 
-    /// A bed with one of the programs.
+    /// A bed whose service is for this.
     pub(crate) async fn with(beside: Beside, wanted: Wanted) -> Self {
         Self::with_lines(beside, wanted, &[]).await
     }
@@ -121,17 +118,17 @@ impl TestBed {
                 bin_dir: None,
                 timeout: Duration::from_secs(20),
             },
-            beside,
             dir,
         };
         std::fs::write(bed.path("job.sh"), JOB).unwrap();
         match beside {
-            Beside::Burst => bed.settings("with", ""),
+            Beside::Elastic => bed.settings("with", ""),
             Beside::Batch => bed.batch_settings("with", ""),
+            Beside::Both => bed.both_settings("with"),
         };
         bed.programs("with").await;
         let program = |task: &str| {
-            let path = bed.path(&format!("bin/{}-{task}", beside.name()));
+            let path = bed.path(&format!("bin/{PROGRAM}-{task}"));
             path.display().to_string()
         };
         let timeout = wanted.resume_timeout;
@@ -165,7 +162,6 @@ impl TestBed {
                 bin_dir: None,
                 timeout: Duration::from_secs(20),
             },
-            beside: Beside::Burst,
             dir,
         };
         std::fs::write(bed.path("job.sh"), JOB).unwrap();
@@ -216,21 +212,17 @@ impl TestBed {
         std::fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
-    /// Writes the configuration NAME.toml of a controller; `policy` replaces lines of its policy.
+    /// Writes the configuration NAME.toml of a service with an elastic partition; `policy` is added
+    /// to its policy.
     pub(crate) fn settings(&self, name: &str, policy: &str) -> PathBuf {
         let endpoint = self.region.as_ref().map_or_else(
             || "http://127.0.0.1:1".to_owned(),
             |region| region.endpoint().unwrap(),
         );
-        let base = self.dir.path().display();
-        let text = format!(
-            "state_dir = \"{base}/{name}\"\npoll_seconds = 0.3\n\
-             [slurm]\nnodes = \"c[1-{CLOUD}]\"\nconf = \"{base}/cluster/slurm.conf\"\nlong_partitions = [\"long\"]\n\
-             [region]\nendpoint = \"{endpoint}\"\nproject = \"{PROJECT}\"\nflavor = \"p.node\"\n\
-             [policy]\nshort_servers = 2\non_demand_price = \"0.30\"\npreemptible_price = \"0.10\"\nthreshold = 0.25\n\
-             release_seconds = 2\nlaunch_seconds = 60\nlaunch_again_seconds = 3\ncheckpoint_seconds = 1\nmargin_seconds = 2\n{policy}\n\
-             [age]\nfeatures = [\"cloud\"]\nmodel = \"uniform:max=0.5\"\njob_hours = [0.01]\n"
-        );
+        let text = self.head(name, "", &endpoint)
+            + &elastic(&format!("c[1-{CLOUD}]"), 2)
+            + "[policy]\nlaunch_seconds = 60\nlaunch_again_seconds = 3\ncheckpoint_seconds = 1\n"
+            + policy;
         let path = self.path(&format!("{name}.toml"));
         std::fs::write(&path, text).unwrap();
         path
@@ -240,26 +232,37 @@ impl TestBed {
     /// and two for normal ones. `policy` is added to its policy.
     pub(crate) fn batch_settings(&self, name: &str, policy: &str) -> PathBuf {
         let endpoint = self.region.as_ref().unwrap().endpoint().unwrap();
-        let base = self.dir.path().display();
-        let ebbtide = bin("ebbtide").display().to_string();
-        let ty = |name: &str, nodes: &str, flavor: &str, market: &str, price: &str| {
-            format!(
-                "[[types]]\nname = \"{name}\"\nnodes = \"{nodes}\"\nflavor = \"{flavor}\"\nmarket = \"{market}\"\n\
-                 vcpus = 2\nmemory_mb = 4000\nprice = \"{price}\"\n"
-            )
-        };
-        let text = format!(
-            "state_dir = \"{base}/{name}\"\nlisten = \"unix:{base}/{name}.sock\"\npoll_seconds = 0.3\n\
-             [slurm]\nconf = \"{base}/cluster/slurm.conf\"\npartition = \"batch\"\nebbtide = \"{ebbtide}\"\n\
-             [region]\nendpoint = \"{endpoint}\"\nproject = \"{PROJECT}\"\n{}model = \"uniform:max=24\"\n{}\
-             [policy]\nspare_seconds = 3\nboot_seconds = 10\nlaunch_seconds = 60\nlaunch_again_seconds = 3\n\
-             checkpoint_seconds = 3\nmargin_seconds = 5\nlength_seconds = 10\n{policy}\n",
-            ty("spot", "c[1-4]", "p.node", "preemptible", "0.10"),
-            ty("normal", "c[5-6]", "node", "on-demand", "0.30"),
-        );
+        let text = self.head(name, "partition = \"batch\"\n", &endpoint)
+            + &types("c[1-4]", "c[5-6]")
+            + POLICY
+            + policy;
         let path = self.path(&format!("{name}.toml"));
         std::fs::write(&path, text).unwrap();
         path
+    }
+
+    /// Writes the configuration NAME.toml of a service for works, on three nodes, and for an elastic
+    /// partition of three others.
+    fn both_settings(&self, name: &str) -> PathBuf {
+        let endpoint = self.region.as_ref().unwrap().endpoint().unwrap();
+        let text = self.head(name, "partition = \"batch\"\n", &endpoint)
+            + &types("c[1-2]", "c3")
+            + &elastic("c[4-6]", 1)
+            + POLICY;
+        let path = self.path(&format!("{name}.toml"));
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// What every configuration begins with; `slurm` is added to that table.
+    fn head(&self, name: &str, slurm: &str, endpoint: &str) -> String {
+        let base = self.dir.path().display();
+        let ebbtide = bin("ebbtide").display().to_string();
+        format!(
+            "state_dir = \"{base}/{name}\"\nlisten = \"unix:{base}/{name}.sock\"\npoll_seconds = 0.3\n\
+             [slurm]\nconf = \"{base}/cluster/slurm.conf\"\nebbtide = \"{ebbtide}\"\n{slurm}\
+             [region]\nendpoint = \"{endpoint}\"\nproject = \"{PROJECT}\"\n"
+        )
     }
 
     /// Lets `setup` write what slurmctld calls.
@@ -420,8 +423,7 @@ impl TestBed {
     /// Starts the program beside slurmctld.
     pub(crate) fn burst(&self, task: &str, config: &Path, more: &[&str]) -> Process {
         let name = config.file_stem().unwrap().to_string_lossy().into_owned();
-        let program = self.beside.name();
-        ProcessCommand::new(program, bin(program))
+        ProcessCommand::new(PROGRAM, bin(PROGRAM))
             .arg(task)
             .arg("--config")
             .arg(config)
@@ -518,6 +520,32 @@ impl TestBed {
         assert!(status.success(), "{}", process.log_tail());
         serde_json::from_str(&std::fs::read_to_string(out).unwrap()).unwrap()
     }
+}
+
+/// The policy of a service for works.
+const POLICY: &str = "[policy]\nspare_seconds = 3\nboot_seconds = 10\nlaunch_seconds = 60\n\
+    launch_again_seconds = 3\ncheckpoint_seconds = 3\nmargin_seconds = 5\nlength_seconds = 10\n";
+
+/// Types of preemptible servers on these nodes, and of normal ones on those.
+fn types(spot: &str, normal: &str) -> String {
+    let ty = |name: &str, nodes: &str, flavor: &str, market: &str, more: &str| {
+        format!(
+            "[[types]]\nname = \"{name}\"\nnodes = \"{nodes}\"\nflavor = \"{flavor}\"\nmarket = \"{market}\"\n\
+             vcpus = 2\nmemory_mb = 4000\nprice = {more}\n"
+        )
+    };
+    let model = "\"0.10\"\nmodel = \"uniform:max=24\"";
+    ty("spot", spot, "p.node", "preemptible", model)
+        + &ty("normal", normal, "node", "on-demand", "\"0.30\"")
+}
+
+/// An elastic partition of these nodes, three times as many as `short_servers`.
+fn elastic(nodes: &str, short_servers: u32) -> String {
+    format!(
+        "[elastic]\nnodes = \"{nodes}\"\nflavor = \"p.node\"\nlong_partitions = [\"long\"]\nshort_servers = {short_servers}\n\
+         on_demand_price = \"0.30\"\npreemptible_price = \"0.10\"\nthreshold = 0.25\nrelease_seconds = 2\nmargin_seconds = 2\n\
+         [elastic.age]\nfeatures = [\"cloud\"]\nmodel = \"uniform:max=0.5\"\njob_hours = [0.01]\n"
+    )
 }
 
 fn list() -> v1::ListServersRequest {

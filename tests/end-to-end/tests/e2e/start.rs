@@ -264,7 +264,7 @@ async fn readers_that_go_away_end_every_program_quietly() {
             0,
         ),
         ("ebbtide-agent", &["simulate", "--help"], 0),
-        ("ebbtide-burst", &["check", "--config", "/nowhere"], 1),
+        ("ebbtide-batch", &["check", "--config", "/nowhere"], 1),
         ("ebbtide-demo", &["chain", "--rounds", "1"], 0),
         (
             "ebbtide-demo",

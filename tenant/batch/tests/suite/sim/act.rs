@@ -36,7 +36,7 @@ impl Sim {
                 if refused || silent {
                     host.power = Power::Up;
                     let why = if silent { "no answer" } else { "no valid host" };
-                    (host.down, host.reason) = (true, format!("ebbtide-burst: {why}"));
+                    (host.down, host.reason) = (true, format!("ebbtide-batch: {why}"));
                 }
                 // Asked twice, a node has one server.
                 let there = |one: &Server| one.shown.node == *node && one.shown.status.is_there();
