@@ -25,8 +25,8 @@ Examples:
   ebbtide-batch check --config /etc/ebbtide/batch.toml
   ebbtide-batch run --config /etc/ebbtide/batch.toml";
 
-/// Jobs, bags and workflows, and short jobs of users, on preemptible servers that are nodes of a Slurm
-/// cluster.
+/// Jobs, bags and workflows, and short jobs of users, on preemptible servers that are nodes of a
+/// Slurm cluster.
 #[derive(Debug, Parser)]
 #[command(name = "ebbtide-batch", version, after_help = AFTER_HELP, max_term_width = 100)]
 struct Cli {

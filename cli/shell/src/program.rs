@@ -238,8 +238,8 @@ fn cloud_request(globals: &Globals, settings: &config::Config, io: &Io) -> Optio
     })
 }
 
-/// A command that has moved, and the command that does it now: the last of its words is the one that
-/// is not known here.
+/// A command that has moved, and the command that does it now: the last of its words is the one
+/// that is not known here.
 fn moved<P: Program>(error: &clap::Error, args: &[OsString]) -> Option<(String, &'static str)> {
     use clap::error::{ContextKind, ContextValue};
     let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidSubcommand) else {

@@ -1,5 +1,5 @@
-//! Batch work on preemptible servers: the pure half of `ebbtide-batch`, but for its elastic partition
-//! (`ebbtide_burst`).
+//! Batch work on preemptible servers: the pure half of `ebbtide-batch`, but for its elastic
+//! partition (`ebbtide_burst`).
 //!
 //! - [`Work`] is what a tenant hands in: a job, an array, a bag, a workflow. [`Book`] has all work
 //!   and what became of it.

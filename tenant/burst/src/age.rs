@@ -1,8 +1,8 @@
 //! Reports the age of instances to Slurm, so that Slurm places jobs by the reuse policy.
 //!
-//! For each length in `elastic.age.job_hours` a node has a feature, for example `fits_6h`, as long as its
-//! instance is at least as good for such a job as a new one, by the expected running time until the
-//! job is done ([`ebbtide_lifetime::plan::reuse::keeps`]). A job of four hours asks for
+//! For each length in `elastic.age.job_hours` a node has a feature, for example `fits_6h`, as long
+//! as its instance is at least as good for such a job as a new one, by the expected running time
+//! until the job is done ([`ebbtide_lifetime::plan::reuse::keeps`]). A job of four hours asks for
 //! `--prefer=fits_6h`, or requires it with `--constraint`. A powered-down node has all of these
 //! features, because its next instance is new. Slurm uses nodes of lower weight first; the weight
 //! grows with the risk that the longest of these jobs fails. The comment contains the instance and

@@ -132,8 +132,8 @@ pub struct BurstReport {
     pub troubles: Vec<TroubleCount>,
 }
 
-/// Compares a record with the same jobs, simulated on the on-demand nodes ([`mod@crate::baseline`]).
-/// Instances count if `counts` says so of their node.
+/// Compares a record with the same jobs, simulated on the on-demand nodes
+/// ([`mod@crate::baseline`]). Instances count if `counts` says so of their node.
 #[must_use]
 pub fn report(record: &BurstRecord, counts: impl Fn(&str) -> bool) -> BurstReport {
     let stays = record.stays.len();

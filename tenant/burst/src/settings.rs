@@ -9,7 +9,8 @@ use ebbtide_model::Money;
 use serde::Deserialize;
 use std::path::PathBuf;
 
-/// The table `[elastic]`: the elastic partition, nodes for short jobs while long ones hold the others.
+/// The table `[elastic]`: the elastic partition, nodes for short jobs while long ones hold the
+/// others.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ElasticSettings {

@@ -1,5 +1,5 @@
-//! The service: one loop that looks at Slurm and the cloud, runs works and the elastic partition, and
-//! answers the calls of tenants between its looks.
+//! The service: one loop that looks at Slurm and the cloud, runs works and the elastic partition,
+//! and answers the calls of tenants between its looks.
 
 mod answers;
 mod api;

@@ -135,7 +135,7 @@ enum BatchTask {
         /// Its number
         id: u64,
     },
-    /// What the elastic partition was good for: how long jobs waited with and without it, what it cost
+    /// What the elastic partition was good for: waiting times with and without it, and its cost
     #[command(after_help = elastic::HELP)]
     Elastic {
         /// The report of a run of the same jobs without it, in JSON

@@ -75,8 +75,8 @@ async fn a_node_that_never_joins_is_reported_and_no_server_is_left_behind() {
 
 #[tokio::test]
 async fn budgets_stop_works_and_pools_with_their_codes_and_leave_nothing_behind() {
-    // A work's own budget: 0.10 an hour, five seconds a member. Twelve members cost at least 0.0016,
-    // and on a busy machine the first four may take ten seconds.
+    // A work's own budget: 0.10 an hour, five seconds a member. Twelve members cost at least
+    // 0.0016, and on a busy machine the first four may take ten seconds.
     let (bed, service) = bed(true, "").await;
     let more = [
         ("count", json!(12)),

@@ -241,8 +241,8 @@ impl TestBed {
         path
     }
 
-    /// Writes the configuration NAME.toml of a service for works, on three nodes, and for an elastic
-    /// partition of three others.
+    /// Writes the configuration NAME.toml of a service for works, on three nodes, and for an
+    /// elastic partition of three others.
     fn both_settings(&self, name: &str) -> PathBuf {
         let endpoint = self.region.as_ref().unwrap().endpoint().unwrap();
         let text = self.head(name, "partition = \"batch\"\n", &endpoint)
