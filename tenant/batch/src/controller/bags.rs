@@ -16,7 +16,6 @@ use ebbtide_bag::{BagEvent, VmId, VmState};
 use ebbtide_burst::{BurstAction, BurstError, Load, Manager, OURS, PoolServer, Status};
 use std::collections::{BTreeMap, BTreeSet};
 
-
 /// The bags that are open, and the types of servers that are for them.
 #[derive(Debug)]
 pub(super) struct Bags {

@@ -142,7 +142,12 @@ async fn a_slurm_that_goes_away_is_said_once_and_waited_for() {
     let controller = bed.burst("run", &config, &[]);
     fill(&bed).await;
     says(&bed, "run-with.log", "takes jobs").await;
-    says(&bed, "run-with.log", "6 of at most 6 servers wanted, 6 there").await;
+    says(
+        &bed,
+        "run-with.log",
+        "6 of at most 6 servers wanted, 6 there",
+    )
+    .await;
     bed.kill_cluster();
     says(&bed, "run-with.log", "EB-BURST-002").await;
     // What is there stays there: Slurm may come back, with its jobs.
