@@ -40,7 +40,9 @@ def a_host_that_is_taken_back(stage):
         pet = cloud.boot('pet', 'large')
         must(pet['status'] == 'ACTIVE', 'a normal server is %s' % pet['status'])
         ages = stage.fill(FLAVOR, 5)
-        hosts = {uuid: cloud.server(uuid)['OS-EXT-SRV-ATTR:host'] for uuid in ages}
+        servers = {uuid: cloud.server(uuid) for uuid in ages}
+        hosts = {uuid: server['OS-EXT-SRV-ATTR:host'] for uuid, server in servers.items()}
+        names = {uuid: server['name'] for uuid, server in servers.items()}
         home = pet['OS-EXT-SRV-ATTR:host']
         (victim,) = [uuid for uuid in ages if hosts[uuid] == home]
         planned = reclaim(home, dry_run=True)['planned']
@@ -65,8 +67,8 @@ def a_host_that_is_taken_back(stage):
             reclaim(home, deadline_seconds=DEADLINE_SECONDS)
             refused = call('POST', '/hosts/%s/reclaim' % home, {'owner': 'maintenance', 'reason': 'disks'}, check=False)
             must(refused.status_code == 409 and 'EB-REGION-008' in refused.text, 'another owner gets %s: %s' % (refused.status_code, refused.text))
-            stage.wait_gone({victim})
             free = until('the host to be free', 60, lambda: (lambda s: s if s['state'] == 'free' else None)(state(home)))
+            stage.wait_gone({victim})
             seconds = time.monotonic() - began
             must(victim in watch.told, 'the victim went without a notice in its metadata')
         finally:
@@ -74,6 +76,13 @@ def a_host_that_is_taken_back(stage):
         must([(one['server_id'], one['reason']) for one in free['staying']] == [(pet['id'], 'normal')], 'on the host stay %s' % free['staying'])
         causes = {(one['victim_id'], one['cause'], one['state']) for one in free['evacuations']}
         must(causes == {(victim, 'reclaim', 'evacuated')}, 'the evacuations are %s' % causes)
+        must(free['leaving'] == 0, 'of a free host leave %s' % free['leaving'])
+        # Nova does not know the server any more.
+        listed = [one for one in call('GET', '/evacuations').json()['evacuations'] if one['id'] == free['evacuations'][0]['id']]
+        must(listed == free['evacuations'], 'the evacuation is listed as %s' % listed)
+        shown = {key: listed[0][key] for key in ('victim_name', 'reclaim_owner', 'host', 'cost')}
+        must(shown == {'victim_name': names[victim], 'reclaim_owner': OWNER['owner'], 'host': home, 'cost': free['cost']} and free['cost'] > 0,
+             'the evacuation is shown as %s, and the reclaim costs %s' % (shown, free['cost']))
         must(set(stage.left(ages)) == set(ages) - {victim}, 'others have left, too')
         must(ours(home), 'Nova has the host disabled because of %s' % disabled(home))
 

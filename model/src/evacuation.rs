@@ -134,6 +134,9 @@ pub struct Evacuation {
     pub id: EvacuationId,
     /// The victim.
     pub victim_id: ServerId,
+    /// The victim's name when it was chosen. Empty in records of earlier versions.
+    #[serde(default)]
+    pub victim_name: String,
     /// The victim's owner.
     pub victim_project_id: String,
     /// The victim's server group, for its disruption budget.
@@ -149,6 +152,9 @@ pub struct Evacuation {
     /// The cause.
     #[serde(default)]
     pub cause: EvacuationCause,
+    /// The owner who takes the host back, if that is the cause.
+    #[serde(default)]
+    pub reclaim_owner: Option<String>,
     /// The preemptor. If the cause is no preemption: the server that was promised the capacity
     /// meanwhile, if any.
     #[serde(default)]

@@ -72,11 +72,13 @@ fn evacuation(state: EvacuationState) -> Evacuation {
     Evacuation {
         id: EvacuationId(Uuid::from_u128(3)),
         victim_id: ServerId(Uuid::from_u128(1)),
+        victim_name: String::new(),
         victim_project_id: "lab".to_owned(),
         victim_group_id: None,
         victim_starts: 1,
         host: "host-a".to_owned(),
         cause: EvacuationCause::Preemption,
+        reclaim_owner: None,
         preemptor_id: Some(ServerId(Uuid::from_u128(9))),
         decision_id: Some(DecisionId(Uuid::from_u128(4))),
         behaviour: InterruptionBehaviour::Hibernate,

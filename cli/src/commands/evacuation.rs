@@ -142,15 +142,20 @@ async fn find(
     })
 }
 
-/// Names of the servers in some evacuations, as far as they can be had.
+/// Names of the servers in some evacuations, as far as they can be had. An evacuation has its
+/// victim's name, unless a scheduler of an earlier version began it.
 async fn names(region: &mut Region, evacuations: &[v1::Evacuation]) -> BTreeMap<String, String> {
+    let known = evacuations.iter().filter(|e| !e.victim_name.is_empty());
+    let mut names: BTreeMap<String, String> = known
+        .map(|e| (e.victim_id.clone(), e.victim_name.clone()))
+        .collect();
     let mut ids: Vec<&String> = evacuations
         .iter()
         .flat_map(|e| [&e.victim_id, &e.preemptor_id])
+        .filter(|id| !names.contains_key(*id))
         .collect();
     ids.sort();
     ids.dedup();
-    let mut names = BTreeMap::new();
     for id in ids.into_iter().filter(|id| !id.is_empty()).take(MOST_NAMES) {
         // A name is a comfort; that it cannot be had is no reason to fail.
         let request = v1::GetServerRequest { id: id.clone() };
@@ -171,16 +176,34 @@ fn named(names: &BTreeMap<String, String>, id: &str) -> TableCell {
 }
 
 /// Causes of evacuations without a preemptor.
-pub(super) const MAX_LIFETIME: &str = "max-lifetime";
-pub(super) const OUT_OF_BID: &str = "out-of-bid";
-pub(super) const HEADROOM: &str = "headroom";
+const MAX_LIFETIME: &str = "max-lifetime";
+const OUT_OF_BID: &str = "out-of-bid";
+const HEADROOM: &str = "headroom";
+const RECLAIM: &str = "reclaim";
+
+/// A reclaim with its owner. Tenants do not see the owner.
+fn reclaim(evacuation: &v1::Evacuation) -> String {
+    match evacuation.reclaim_owner.as_str() {
+        "" => RECLAIM.to_owned(),
+        owner => format!("{RECLAIM} by {owner}"),
+    }
+}
+
+/// What an evacuation is for, in words; `None`: for a preemptor.
+pub(super) fn purpose(evacuation: &v1::Evacuation) -> Option<String> {
+    match evacuation.cause.as_str() {
+        MAX_LIFETIME => Some("its maximum lifetime".to_owned()),
+        OUT_OF_BID => Some("its maximum price".to_owned()),
+        HEADROOM => Some("headroom".to_owned()),
+        RECLAIM => Some(reclaim(evacuation)),
+        _ => None,
+    }
+}
 
 fn for_whom(evacuation: &v1::Evacuation, names: &BTreeMap<String, String>) -> TableCell {
-    match evacuation.cause.as_str() {
-        MAX_LIFETIME => TableCell::new("its maximum lifetime").value(&evacuation.preemptor_id),
-        OUT_OF_BID => TableCell::new("its maximum price").value(&evacuation.preemptor_id),
-        HEADROOM => TableCell::new("headroom").value(&evacuation.preemptor_id),
-        _ => named(names, &evacuation.preemptor_id),
+    match purpose(evacuation) {
+        Some(words) => TableCell::new(words).value(&evacuation.preemptor_id),
+        None => named(names, &evacuation.preemptor_id),
     }
 }
 
@@ -256,7 +279,13 @@ pub async fn show_one(
             ("victim_id", server(&e.victim_id)),
             ("victim_project_id", optional(&e.victim_project_id)),
             ("host", TableCell::new(&e.host)),
-            ("cause", TableCell::new(&e.cause)),
+            (
+                "cause",
+                match e.cause.as_str() {
+                    RECLAIM => TableCell::new(reclaim(e)).value(&e.cause),
+                    cause => TableCell::new(cause),
+                },
+            ),
             ("preemptor_id", server(&e.preemptor_id)),
             ("decision_id", optional(&e.decision_id)),
             ("behaviour", TableCell::new(&e.behaviour)),

@@ -283,10 +283,7 @@ pub(super) async fn give_back(
 
 fn show(context: &mut Context, all: &[v1::HostReclaim]) -> Result<(), CliError> {
     let now = context.output.now();
-    let is_active =
-        |e: &&v1::Evacuation| !matches!(e.state.as_str(), "evacuated" | "spared" | "failed");
     let row = |reclaim: &v1::HostReclaim| {
-        let leaving = reclaim.evacuations.iter().filter(is_active).count();
         let occupies = |s: &&v1::StayingServer| !matches!(s.reason.as_str(), "normal" | "kept");
         let most = match reclaim.max_cost > 0.0 {
             true => decimal(reclaim.max_cost),
@@ -300,7 +297,7 @@ fn show(context: &mut Context, all: &[v1::HostReclaim]) -> Result<(), CliError> 
             },
             TableCell::new(&reclaim.owner),
             TableCell::new(&reclaim.reason),
-            TableCell::new(leaving + reclaim.planned.len()),
+            TableCell::new(reclaim.leaving),
             TableCell::new(reclaim.staying.iter().filter(occupies).count()),
             when(&reclaim.since, now),
             match reclaim.deadline.as_str() {
@@ -360,7 +357,7 @@ fn servers(context: &mut Context, reclaim: &v1::HostReclaim) -> Result<(), CliEr
         let grace = span(evacuation.grace_seconds.into());
         rows.push(vec![
             TableCell::new(&evacuation.victim_id),
-            optional(""),
+            optional(&evacuation.victim_name),
             TableCell::new(&evacuation.victim_project_id),
             state(&evacuation.state),
             TableCell::new(match evacuation.reason.as_str() {

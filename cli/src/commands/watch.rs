@@ -189,12 +189,8 @@ fn line(context: &Context, event: &v1::WatchEvent, names: &HashMap<String, Strin
                 named(&evacuation.victim_id),
                 evacuation.host,
                 colored(&evacuation.state),
-                match evacuation.cause.as_str() {
-                    super::evacuation::MAX_LIFETIME => "its maximum lifetime".to_owned(),
-                    super::evacuation::OUT_OF_BID => "its maximum price".to_owned(),
-                    super::evacuation::HEADROOM => "headroom".to_owned(),
-                    _ => named(&evacuation.preemptor_id),
-                },
+                super::evacuation::purpose(evacuation)
+                    .unwrap_or_else(|| named(&evacuation.preemptor_id)),
                 evacuation.behaviour,
                 evacuation.grace_seconds,
                 number(evacuation.cost),

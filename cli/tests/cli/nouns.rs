@@ -95,6 +95,21 @@ pub async fn region() -> Fake {
             deadline_at: "2026-11-20T20:40:37Z".into(),
             ..Default::default()
         }];
+        // The server is gone: the evacuation alone knows its name.
+        state.evacuations.push(Evacuation {
+            id: id(801),
+            victim_id: id(70),
+            victim_name: "worker-7".into(),
+            victim_project_id: "default".into(),
+            host: "host-A".into(),
+            behaviour: "terminate".into(),
+            cause: "reclaim".into(),
+            reclaim_owner: "slurm:7".into(),
+            cost: 2.5,
+            state: "evacuated".into(),
+            claimed_at: "2026-11-20T20:38:36Z".into(),
+            ..Default::default()
+        });
     });
     fake
 }
@@ -233,6 +248,7 @@ async fn evacuations_call_servers_by_their_names() {
             "evacuation show worker-2",
             "evacuation show 01900000-0000-7000-8000-000000000800 -o json",
             "evacuation show worker-1",
+            "evacuation show 01900000-0000-7000-8000-000000000801",
         ],
     )
     .await;

@@ -98,13 +98,27 @@ impl Admin for Fake {
                 detail: "a normal server; a reclaim evicts preemptible ones only".into(),
                 until: String::new(),
             }],
+            leaving: 1,
             ..HostReclaim::default()
         };
         let answer = reclaim.clone();
         if !r.dry_run {
             // It is free at the next look.
-            reclaim.state = "free".into();
-            reclaim.planned.clear();
+            (reclaim.state, reclaim.leaving) = ("free".into(), 0);
+            let victim = reclaim.planned.remove(0);
+            reclaim.evacuations.push(Evacuation {
+                id: id(801),
+                victim_id: victim.server_id,
+                victim_name: victim.name,
+                victim_project_id: victim.project_id,
+                host: reclaim.host.clone(),
+                cause: "reclaim".into(),
+                reclaim_owner: reclaim.owner.clone(),
+                grace_seconds: victim.grace_seconds,
+                cost: victim.cost,
+                state: "evacuated".into(),
+                ..Evacuation::default()
+            });
             self.with(|s| s.reclaims.push(reclaim));
         }
         Ok(Response::new(ReclaimHostResponse {

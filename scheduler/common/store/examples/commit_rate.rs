@@ -183,11 +183,13 @@ fn placement(n: u64, preempting: bool) -> Vec<Change> {
         let evacuation = Evacuation {
             id: id(3, n),
             victim_id: id(4, n),
+            victim_name: String::new(),
             victim_project_id: "project-1".to_owned(),
             victim_group_id: None,
             victim_starts: 1,
             host: format!("compute-{}", n % 1000),
             cause: EvacuationCause::Preemption,
+            reclaim_owner: None,
             preemptor_id: Some(id(1, n)),
             decision_id: Some(id(2, n)),
             behaviour: InterruptionBehaviour::Terminate,

@@ -144,6 +144,12 @@ pub struct Newcomer {
 pub struct Victim {
     /// The instance: Placement's consumer.
     pub server: ServerId,
+    /// Its name when it was chosen. Empty in records of earlier versions.
+    #[serde(default)]
+    pub name: String,
+    /// What its loss costs, in the cost module's unit. 0 in records of earlier versions.
+    #[serde(default)]
+    pub cost: f64,
     /// Its evacuation, by which its agent knows it.
     pub evacuation: EvacuationId,
     /// Name of the service's host: whose agent is told.
@@ -207,6 +213,9 @@ pub struct Preemption {
     /// Why the victims have to leave.
     #[serde(default)]
     pub cause: EvacuationCause,
+    /// The owner who takes the victims' host back, if that is the cause.
+    #[serde(default)]
+    pub reclaim_owner: Option<String>,
     /// Nova's request (`req-…`); without newcomers, cause and victim.
     pub request_id: String,
     /// The message's `_unique_id`: a redelivered request is recognised by it. Without newcomers,
@@ -285,6 +294,7 @@ impl Preemption {
         Self {
             id,
             cause,
+            reclaim_owner: None,
             unique_id: format!("{request_id} {} {since}", victim.host),
             request_id,
             planned_at: now,
@@ -316,11 +326,20 @@ impl Preemption {
         }
     }
 
-    /// The end of a server on a host that its owner takes back. `since`: the beginning of the
+    /// The end of a server on a host that `owner` takes back. `since`: the beginning of the
     /// reclaim, or of the server's life if that is later.
     #[must_use]
-    pub fn of_reclaim(id: Uuid, victim: Victim, since: Timestamp, now: Timestamp) -> Self {
-        Self::without_newcomers(id, EvacuationCause::Reclaim, victim, since, now)
+    pub fn of_reclaim(
+        id: Uuid,
+        owner: String,
+        victim: Victim,
+        since: Timestamp,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            reclaim_owner: Some(owner),
+            ..Self::without_newcomers(id, EvacuationCause::Reclaim, victim, since, now)
+        }
     }
 
     /// True if the victims leave for the owner of their host.

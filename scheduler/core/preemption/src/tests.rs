@@ -31,6 +31,8 @@ fn holding() -> Holding {
 fn record(victims: u8, reply_when: ReplyWhen) -> Preemption {
     let victim = |n: u8| Victim {
         server: ServerId(Uuid::from_u128(u128::from(n) + 100)),
+        name: String::new(),
+        cost: 0.0,
         evacuation: EvacuationId(Uuid::from_u128(u128::from(n) + 200)),
         host: "h".to_owned(),
         had: holding(),
@@ -46,6 +48,7 @@ fn record(victims: u8, reply_when: ReplyWhen) -> Preemption {
     Preemption {
         id: Uuid::from_u128(1),
         cause: EvacuationCause::Preemption,
+        reclaim_owner: None,
         request_id: "req-1".to_owned(),
         unique_id: "u".to_owned(),
         planned_at: Timestamp::from_millis(1_000_000),

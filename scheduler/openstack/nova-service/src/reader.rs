@@ -319,8 +319,7 @@ impl CloudReader {
         let released = evacuations.release_early(server).await?;
         Ok(released.map(|(record, place)| {
             let victim = &record.victims[place];
-            let host = self.host_name(server.0, &victim.host);
-            evacuation(&record, victim, host)
+            self.evacuation(&record, victim)
         }))
     }
 
@@ -361,10 +360,7 @@ impl CloudReader {
         let all = records.iter().flat_map(|record| {
             let shown = is_shown(record);
             let victims = record.victims.iter().filter(move |_| shown);
-            victims.map(|victim| {
-                let name = |node: &str| self.host_name(victim.server.0, node);
-                evacuation(record, victim, name(&victim.host))
-            })
+            victims.map(|victim| self.evacuation(record, victim))
         });
         let mut all: Vec<Evacuation> = all.collect();
         if !ended {
@@ -373,11 +369,25 @@ impl CloudReader {
         Ok(all)
     }
 
-    /// The host of a victim by the name that lists of hosts have.
-    fn host_name(&self, server: Uuid, service_host: &str) -> String {
-        let known = self.facts.read(|cloud| cloud.server(server));
-        let host = known.and_then(|server| server.host);
-        host.unwrap_or_else(|| service_host.to_owned())
+    /// A victim as an evacuation, with its host by the name that lists of hosts have.
+    fn evacuation(&self, record: &Preemption, victim: &Victim) -> Evacuation {
+        let mut evacuation = evacuation(record, victim);
+        let (name, host) = self.facts.read(|cloud| {
+            let server = cloud.server(victim.server.0);
+            let (name, host) = server.map(|server| (server.name, server.host)).unzip();
+            // A server that has come back elsewhere was a victim on its earlier host.
+            let is_there = |name: &String| cloud.service_host(name).as_ref() == Some(&victim.host);
+            let host = host.flatten().filter(is_there);
+            (name, host.or_else(|| cloud.name_of_service(&victim.host)))
+        });
+        if let Some(host) = host {
+            evacuation.host = host;
+        }
+        // Records of earlier versions have no name.
+        if evacuation.victim_name.is_empty() {
+            evacuation.victim_name = name.unwrap_or_default();
+        }
+        evacuation
     }
 }
 
@@ -389,26 +399,27 @@ fn is_shown(record: &Preemption) -> bool {
     )
 }
 
-/// A victim of a record as an evacuation. The record has no times of the steps before the notice,
-/// and no cost: the decision has it.
-fn evacuation(record: &Preemption, victim: &Victim, host: String) -> Evacuation {
+/// A victim of a record as an evacuation. The record has no times of the steps before the notice.
+fn evacuation(record: &Preemption, victim: &Victim) -> Evacuation {
     let mut newcomers = record.newcomers.iter();
     let progress = victim.state.progress();
     let mut evacuation = Evacuation {
         id: victim.evacuation,
         victim_id: victim.server,
+        victim_name: victim.name.clone(),
         victim_project_id: victim.had.project_id.clone(),
         victim_group_id: None,
         victim_starts: 0,
         cause: record.cause,
+        reclaim_owner: record.reclaim_owner.clone(),
         preemptor_id: newcomers
             .find(|newcomer| newcomer.host == victim.host)
             .map(|newcomer| newcomer.instance.into()),
-        host,
+        host: victim.host.clone(),
         decision_id: None,
         behaviour: victim.behaviour,
         grace: victim.grace,
-        cost: 0.0,
+        cost: victim.cost,
         state: progress.state,
         attempts: 0,
         give_up_at: record.planned_at,

@@ -181,6 +181,8 @@ pub(super) fn evacuation(e: &Evacuation) -> v1::Evacuation {
         draining_at: time(e.draining_at),
         deadline_at: time(e.deadline_at),
         ended_at: time(e.ended_at),
+        victim_name: e.victim_name.clone(),
+        reclaim_owner: e.reclaim_owner.clone().unwrap_or_default(),
     }
 }
 

@@ -6,13 +6,13 @@ use crate::cloud::{Api, ListedServer};
 use crate::error::ServiceError;
 use ebbtide_engine::{HostEviction, HostReclaim};
 use ebbtide_model::{
-    ReclaimDeadline, ReclaimState, ReclaimTerms, Seconds, Server, ServerId, ServerStatus,
-    Timestamp, names,
+    Evacuation, ReclaimDeadline, ReclaimState, ReclaimTerms, Seconds, Server, ServerId,
+    ServerStatus, Timestamp, names,
 };
 use ebbtide_proto::v1;
 use ebbtide_runtime::clock;
 use ebbtide_store::{EvacuationFilter, MAX_PAGE};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// The terms of a request.
 pub(super) fn terms(wire: &v1::ReclaimHostRequest) -> Result<ReclaimTerms, ServiceError> {
@@ -36,22 +36,29 @@ pub(super) fn terms(wire: &v1::ReclaimHostRequest) -> Result<ReclaimTerms, Servi
     })
 }
 
-/// How far the reclaim of a host with these servers is. A server that holds capacity and does not
-/// stay is on its way out, also if its owner deletes it or its failed evacuation is repeated later.
+/// How far the reclaim of a host with these servers and evacuations is, and how many servers leave.
+/// A server that holds capacity and does not stay is on its way out, also if its owner deletes it or
+/// its failed evacuation is repeated later. So is one whose agent has not yet reported its end: Nova
+/// deletes the row of a server before that report is in the ledger.
 fn state<'a>(
     eviction: &HostEviction,
     servers: impl IntoIterator<Item = &'a Server>,
-) -> ReclaimState {
+    evacuations: &[Evacuation],
+) -> (ReclaimState, usize) {
     let stays = |id: ServerId| eviction.stay.iter().any(|(stays, _)| *stays == id);
-    let planned = |id: ServerId| eviction.leave.iter().any(|(leaves, _)| *leaves == id);
     let holds = |server: &&Server| {
         let is_cleared_up = server.status == ServerStatus::Deleting && server.ended_at.is_some();
         server.is_preemptible() && server.status.holds_room() && !is_cleared_up
     };
     let held = servers.into_iter().filter(holds).map(|server| server.id);
-    let leaving = held.filter(|id| !stays(*id) && !planned(*id)).count();
+    let active = evacuations.iter().filter(|e| !e.state.is_final());
+    let leaving: BTreeSet<ServerId> = held
+        .chain(active.map(|evacuation| evacuation.victim_id))
+        .filter(|id| !stays(*id))
+        .chain(eviction.leave.iter().map(|(id, _)| *id))
+        .collect();
     let stay = eviction.stay.iter().map(|(_, why)| *why);
-    ReclaimState::of(leaving + eviction.leave.len(), stay)
+    (ReclaimState::of(leaving.len(), stay), leaving.len())
 }
 
 impl Api {
@@ -79,7 +86,8 @@ impl Api {
         };
         let mut evacuations = self.cloud.evacuations(&filter).await?;
         evacuations.retain(|e| !e.state.is_final() || reclaim.has_begun(e));
-        let state = state(&eviction, known.values().map(|listed| &listed.server));
+        let servers = known.values().map(|listed| &listed.server);
+        let (state, leaving) = state(&eviction, servers, &evacuations);
         let now = clock::now();
         let late = reclaim.deadline.is_some_and(|deadline| deadline < now);
         let text = |id: &ServerId, what: fn(&ListedServer) -> &String| {
@@ -123,6 +131,7 @@ impl Api {
             cost: reclaim.cost(),
             cost_unit: customs.cost_unit.clone(),
             state: state.as_str().to_owned(),
+            leaving: u32::try_from(leaving).unwrap_or(u32::MAX),
             overdue: late && state != ReclaimState::Free,
             evacuations: evacuations.iter().map(convert::evacuation).collect(),
             host,
@@ -144,7 +153,7 @@ impl Api {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ebbtide_model::StayReason;
+    use ebbtide_model::{EvacuationState, StayReason};
     use uuid::Uuid;
 
     fn server(n: u128, status: &str, preemptible: bool) -> Server {
@@ -157,11 +166,21 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
+    fn evacuation(victim: u128, state: EvacuationState) -> Evacuation {
+        let at = "2026-11-26T12:00:00Z";
+        let value = serde_json::json!({
+            "id": Uuid::from_u128(99), "victim_id": Uuid::from_u128(victim),
+            "victim_project_id": "p", "host": "h", "behaviour": "terminate", "grace": 30,
+            "cost": 0.0, "state": state, "attempts": 1, "give_up_at": at, "claimed_at": at,
+        });
+        serde_json::from_value(value).unwrap()
+    }
+
     #[test]
     fn a_host_is_free_when_no_preemptible_server_holds_capacity() {
         let id = |n| ServerId(Uuid::from_u128(n));
         let none = HostEviction::default();
-        let of = |eviction: &HostEviction, servers: &[Server]| state(eviction, servers);
+        let of = |eviction: &HostEviction, servers: &[Server]| state(eviction, servers, &[]).0;
         for status in ["active", "building", "evacuating", "deleting"] {
             let leaves = [server(1, status, true)];
             assert_eq!(of(&none, &leaves), ReclaimState::Leaving, "{status}");
@@ -184,6 +203,24 @@ mod tests {
         assert_eq!(of(&stays, &servers), ReclaimState::Blocked);
         let more = [server(1, "active", true), server(3, "evacuating", true)];
         assert_eq!(of(&stays, &more), ReclaimState::Leaving);
+        // Nova has deleted the server; its agent has not reported the end yet.
+        let draining = evacuation(1, EvacuationState::Draining);
+        let state_of = |all: &[Evacuation]| state(&none, &[], all);
+        assert_eq!(
+            state_of(std::slice::from_ref(&draining)),
+            (ReclaimState::Leaving, 1)
+        );
+        for end in ["evacuated", "spared", "failed"] {
+            let ended = evacuation(1, end.parse().unwrap());
+            assert_eq!(state_of(&[ended]), (ReclaimState::Free, 0), "{end}");
+        }
+        let both = [server(1, "evacuating", true)];
+        assert_eq!(state(&none, &both, &[draining]).1, 1, "one server");
+        let spare = evacuation(1, EvacuationState::Draining);
+        assert_eq!(
+            state(&stays, &servers, &[spare]),
+            (ReclaimState::Blocked, 0)
+        );
         // On an OpenStack a stopped server may have to be deleted.
         let planned = HostEviction {
             leave: vec![(id(1), 1.0)],

@@ -37,11 +37,13 @@ pub(super) fn on_the_wire(listed: &ListedServer) -> v1::Server {
     convert::server(&listed.server, listed.evacuation.as_ref())
 }
 
-/// Removes the preemptor: tenants learn that their server was needed, but not by which server.
+/// Removes the preemptor and the host's owner: tenants learn that their server was needed, but not
+/// by which server or person.
 pub(super) fn without_preemptor(evacuation: v1::Evacuation) -> v1::Evacuation {
     v1::Evacuation {
         preemptor_id: String::new(),
         decision_id: String::new(),
+        reclaim_owner: String::new(),
         ..evacuation
     }
 }

@@ -100,6 +100,8 @@ fn claim(placement: &InProcess, consumer: ServerId, project_id: &str) {
 fn preemption(evacuations: [EvacuationId; 2], project: &str, deadline: Timestamp) -> Preemption {
     let victim = |(n, project_id, evacuation): (i64, &str, EvacuationId)| Victim {
         server: server(n),
+        name: format!("server {n}"),
+        cost: 2.5,
         evacuation,
         host: HOST.to_owned(),
         had: holding(project_id, 2),
@@ -116,6 +118,8 @@ fn preemption(evacuations: [EvacuationId; 2], project: &str, deadline: Timestamp
     Preemption {
         id: ebbtide_runtime::ids::new(),
         cause: EvacuationCause::Preemption,
+        // No preemption has one; tenants must not see it.
+        reclaim_owner: Some("slurm:7".to_owned()),
         request_id: "req-1".to_owned(),
         unique_id: "message 1".to_owned(),
         planned_at: clock::now(),

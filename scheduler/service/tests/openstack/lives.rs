@@ -67,6 +67,8 @@ async fn write_rows(nova: &CloudDatabases, lives: &[PastLife]) {
 fn victim(life: &PastLife) -> Victim {
     Victim {
         server: life.server_id,
+        name: String::new(),
+        cost: 0.0,
         evacuation: EvacuationId(ebbtide_runtime::ids::new()),
         host: HOST.to_owned(),
         had: holding(&life.project_id, 1),

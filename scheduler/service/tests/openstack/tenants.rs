@@ -177,9 +177,15 @@ async fn an_evacuation_does_not_name_its_preemptor(
         (
             &seen[0]["id"],
             &seen[0]["preemptor_id"],
+            &seen[0]["reclaim_owner"],
             &seen[0]["deadline_at"]
         ),
-        (&json!(own), &json!(""), &json!(cloud.deadline.to_string()))
+        (
+            &json!(own),
+            &json!(""),
+            &json!(""),
+            &json!(cloud.deadline.to_string())
+        )
     );
     let path = format!("/v1/evacuations/{other}");
     assert_eq!(
@@ -197,4 +203,8 @@ async fn an_evacuation_does_not_name_its_preemptor(
         json!(preemptor),
         "{whole}"
     );
+    let of = |field: &str| &whole["evacuation"][field];
+    assert_eq!(of("victim_name"), &json!("server 3"), "{whole}");
+    assert_eq!(of("cost"), &json!(2.5), "{whole}");
+    assert_eq!(of("reclaim_owner"), &json!("slurm:7"), "{whole}");
 }

@@ -13,9 +13,10 @@ use ebbtide_model::{
 };
 
 /// Why a server has to leave.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct EvacuationReason {
     pub(crate) cause: EvacuationCause,
+    pub(crate) reclaim_owner: Option<String>,
     pub(crate) preemptor_id: Option<ServerId>,
     pub(crate) decision_id: Option<DecisionId>,
     pub(crate) cost: f64,
@@ -28,6 +29,7 @@ impl EvacuationReason {
     pub(crate) fn alone(cause: EvacuationCause) -> Self {
         Self {
             cause,
+            reclaim_owner: None,
             preemptor_id: None,
             decision_id: None,
             cost: 0.0,
@@ -80,11 +82,13 @@ impl Region {
         let mut evacuation = Evacuation {
             id,
             victim_id: server.id,
+            victim_name: server.name.clone(),
             victim_project_id: server.project_id.clone(),
             victim_group_id: server.group_id,
             victim_starts: server.starts,
             host: server.host.clone().unwrap_or_default(),
             cause: why.cause,
+            reclaim_owner: why.reclaim_owner,
             preemptor_id: why.preemptor_id,
             decision_id: why.decision_id,
             behaviour,

@@ -178,6 +178,7 @@ impl Region {
             };
             let own = server.grace(self.config.default_grace_seconds);
             let why = EvacuationReason {
+                reclaim_owner: Some(wanted.reclaim.terms.owner.clone()),
                 cost,
                 grace: Some(wanted.reclaim.grace(own, transition.now)),
                 ..EvacuationReason::alone(EvacuationCause::Reclaim)

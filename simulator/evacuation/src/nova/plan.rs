@@ -216,6 +216,8 @@ impl NovaWorld {
         let held = self.placement.consumers.get(&server).copied()?;
         Some(Victim {
             server: ServerId(server),
+            name: String::new(),
+            cost: 0.0,
             evacuation,
             host: self.agents[host].name.clone(),
             had: holding(host, held.vcpus, Some(held.generation)),
@@ -248,6 +250,7 @@ impl NovaWorld {
         Preemption {
             id,
             cause: EvacuationCause::Preemption,
+            reclaim_owner: None,
             request_id: format!("req-{n}"),
             unique_id: format!("message-{n}"),
             planned_at: self.now,

@@ -268,6 +268,7 @@ pub(crate) fn plan(at_once: bool) -> Preemption {
     Preemption {
         id: Uuid::from_u128(1),
         cause: EvacuationCause::Preemption,
+        reclaim_owner: None,
         request_id: "req-1".to_owned(),
         unique_id: "message-1".to_owned(),
         planned_at: Timestamp::from_millis(0),
@@ -289,6 +290,8 @@ pub(crate) fn plan(at_once: bool) -> Preemption {
         }],
         victims: vec![Victim {
             server: VICTIM,
+            name: String::new(),
+            cost: 0.0,
             evacuation: EvacuationId(Uuid::from_u128(0x30)),
             host: HOST.to_owned(),
             had: holding(Some(1)),

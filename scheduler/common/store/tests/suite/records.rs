@@ -85,11 +85,13 @@ pub(crate) fn evacuation(n: u64) -> Evacuation {
     Evacuation {
         id: evacuation_id(n),
         victim_id: server_id(n),
+        victim_name: String::new(),
         victim_project_id: format!("project-{}", n % 3),
         victim_group_id: None,
         victim_starts: 1,
         host: format!("host-{}", n % 4),
         cause: EvacuationCause::Preemption,
+        reclaim_owner: None,
         preemptor_id: Some(server_id(n + 1000)),
         decision_id: Some(decision_id(n)),
         behaviour: InterruptionBehaviour::Hibernate,

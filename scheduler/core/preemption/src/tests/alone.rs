@@ -67,7 +67,8 @@ fn nothing_withdraws_it() {
 fn reclaimed() -> Preemption {
     let victim = record(1, ReplyWhen::RoomFree).victims.remove(0);
     let (since, now) = (Timestamp::from_millis(7), Timestamp::from_millis(1_000_000));
-    Preemption::of_reclaim(Uuid::from_u128(1), victim, since, now)
+    let owner = "slurm:1".to_owned();
+    Preemption::of_reclaim(Uuid::from_u128(1), owner, victim, since, now)
 }
 
 #[test]

@@ -160,6 +160,8 @@ pub(crate) mod tests {
     fn victim() -> Victim {
         Victim {
             server: ServerId(Uuid::from_u128(1)),
+            name: String::new(),
+            cost: 0.0,
             evacuation: EvacuationId(Uuid::from_u128(2)),
             host: "compute1".to_owned(),
             had: Holding {

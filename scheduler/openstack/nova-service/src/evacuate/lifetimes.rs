@@ -107,7 +107,10 @@ impl Evacuations {
         let cause = EvacuationCause::MaxLifetime;
         // No disruption: no budget counts it.
         let budgets = CountedBudgets::default();
-        self.end(server, planned, since, cause, &budgets).await
+        self.end(planned, cause, &budgets, |victim| {
+            end_of_life(cause, victim, since)
+        })
+        .await
     }
 
     /// Begins the evacuation of a server whose owner does not pay the present price. False: not
@@ -128,22 +131,25 @@ impl Evacuations {
         let cause = EvacuationCause::OutOfBid;
         // No disruption: no budget counts it.
         let budgets = CountedBudgets::default();
-        self.end(server, planned, since, cause, &budgets).await
+        self.end(planned, cause, &budgets, |victim| {
+            end_of_life(cause, victim, since)
+        })
+        .await
     }
 
-    /// Begins the evacuation of a server that no newcomer needs to leave. `since`: the beginning of
-    /// its life. False: not now.
+    /// Begins the evacuation of a server that no newcomer needs to leave, with the record that
+    /// `record` makes of it. False: not now.
     pub(super) async fn end(
         &self,
-        server: Uuid,
         planned: Option<PlannedVictim>,
-        since: Timestamp,
         cause: EvacuationCause,
         budgets: &CountedBudgets,
+        record: impl FnOnce(Victim) -> Preemption,
     ) -> Result<bool, NovaServiceError> {
         let Some(planned) = planned else {
             return Ok(false);
         };
+        let server = planned.uuid;
         let queue = self.shared.prefix.agent(&planned.host.host)?;
         if !self.shared.bus.is_read(&queue).await? {
             tracing::info!(
@@ -160,8 +166,7 @@ impl Evacuations {
         let Some(victim) = super::victim(&planned, &held) else {
             return Ok(false);
         };
-        self.begin_alone(end_of_life(cause, victim, since), budgets)
-            .await
+        self.begin_alone(record(victim), budgets).await
     }
 
     /// Writes a record without newcomers into the ledger and drives it. False: another row has its

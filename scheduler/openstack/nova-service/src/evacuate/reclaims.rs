@@ -2,10 +2,11 @@
 
 use super::{CountedBudgets, Evacuations};
 use crate::error::NovaServiceError;
+use crate::preemption::Preemption;
 use crate::reclaims::ReclaimRecord;
 use ebbtide_model::{EvacuationCause, Reclaim, ServerId};
-use ebbtide_runtime::clock;
 use ebbtide_runtime::task::pause;
+use ebbtide_runtime::{clock, ids};
 use ebbtide_store::ledger::{Ledger, LedgerError, ReclaimRow};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -69,9 +70,12 @@ impl Evacuations {
         planned.grace = reclaim.grace(planned.grace, clock::now());
         // A server that was spared may leave again for a later reclaim, in the same life.
         let since = lives_since.max(reclaim.since);
+        let owner = reclaim.terms.owner.clone();
         let cause = EvacuationCause::Reclaim;
-        self.end(server.0, Some(planned), since, cause, budgets)
-            .await
+        self.end(Some(planned), cause, budgets, |victim| {
+            Preemption::of_reclaim(ids::new(), owner, victim, since, clock::now())
+        })
+        .await
     }
 
     /// Spares the victims of hosts that were returned, whichever scheduler returned them.

@@ -36,6 +36,8 @@ pub(crate) fn victim(planned: &PlannedVictim, held: &ConsumerAllocations) -> Opt
     });
     Some(Victim {
         server: ServerId(planned.uuid),
+        name: planned.name.clone(),
+        cost: planned.cost,
         evacuation: EvacuationId(ebbtide_runtime::ids::new()),
         host: planned.host.host.clone(),
         had,

@@ -62,6 +62,8 @@ fn with(launched: i64, changes: &[(i64, PowerChange)], gone: Option<i64>) -> Ser
 fn victim(state: VictimState) -> Victim {
     Victim {
         server: server(),
+        name: String::new(),
+        cost: 0.0,
         evacuation: EvacuationId(Uuid::from_u128(8)),
         host: "compute1".to_owned(),
         had: Holding {

@@ -181,6 +181,7 @@ impl FullHost {
         Preemption {
             id: ebbtide_runtime::ids::new(),
             cause: EvacuationCause::Preemption,
+            reclaim_owner: None,
             request_id: "req-1".to_owned(),
             unique_id: message_for(newcomer),
             planned_at: clock::now(),
@@ -214,6 +215,8 @@ impl FullHost {
         let generation = known.unwrap().generation;
         Victim {
             server: ServerId(server),
+            name: String::new(),
+            cost: 0.0,
             evacuation: EvacuationId(ebbtide_runtime::ids::new()),
             host: "compute1".to_owned(),
             had: holding(&VICTIM, Some(generation)),

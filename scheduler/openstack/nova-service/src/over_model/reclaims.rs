@@ -22,7 +22,7 @@ use ebbtide_model::{
 use ebbtide_nova::model::Options;
 use ebbtide_openstack::OpenStackError;
 use ebbtide_runtime::clock;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 const HOST: &str = "compute1";
@@ -156,6 +156,8 @@ async fn every_preemptible_server_leaves_once_and_by_the_deadline(stage: Stage) 
     };
     let begun = lent.reclaim(within).await.unwrap();
     assert_eq!(begun.reclaim.charged.len(), 4);
+    let servers = lent.reader.servers().into_iter();
+    let names: BTreeMap<ServerId, String> = servers.map(|one| (one.id, one.name)).collect();
     let reason = "reclaimed by slurm:1: job 1234";
     assert_eq!(lent.services.disabled().as_deref(), Some(reason));
     // Another scheduler, and the same one again, begin nothing twice.
@@ -192,6 +194,17 @@ async fn every_preemptible_server_leaves_once_and_by_the_deadline(stage: Stage) 
     let facts = &lent.stage.bench.selector.facts;
     for n in 1..=4 {
         facts.write(|cloud| cloud.remove_instance(victim(n)));
+    }
+    // Nova does not know the servers any more; the record does.
+    let evacuations = lent.reader.evacuations(true).await.unwrap();
+    assert_eq!(evacuations.len(), 4);
+    for evacuation in evacuations {
+        let id = evacuation.victim_id;
+        assert_eq!(evacuation.cause, EvacuationCause::Reclaim);
+        assert_eq!(evacuation.reclaim_owner.as_deref(), Some("slurm:1"));
+        assert_eq!(evacuation.victim_name, names[&id]);
+        assert_eq!(evacuation.cost, begun.reclaim.charged[&id]);
+        assert_eq!(evacuation.host, HOST);
     }
     let free = lent.shown().await;
     assert_eq!((free.eviction.leave.len(), free.eviction.stay), (0, vec![]));

@@ -316,6 +316,7 @@ impl Selector {
         Ok(Preemption {
             id: ebbtide_runtime::ids::new(),
             cause: EvacuationCause::Preemption,
+            reclaim_owner: None,
             request_id: request.id.clone(),
             unique_id: request.unique_id.clone(),
             planned_at: clock::now(),

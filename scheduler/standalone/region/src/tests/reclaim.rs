@@ -76,6 +76,8 @@ fn every_preemptible_server_of_the_host_leaves_and_no_new_one_comes() {
     for id in [one, two] {
         let evacuation = world.evacuation(id);
         assert_eq!(evacuation.cause, EvacuationCause::Reclaim);
+        assert_eq!(evacuation.reclaim_owner.as_deref(), Some("slurm:1"));
+        assert_eq!(evacuation.victim_name, world.server(id).name);
         assert_eq!(
             (evacuation.preemptor_id, evacuation.grace),
             (None, Seconds(30))

@@ -38,11 +38,13 @@ fn evacuation() -> impl Strategy<Value = Evacuation> {
         |(n, (victim, project, member), host, state, until)| Evacuation {
             id: id(n),
             victim_id: ServerId(Uuid::from_u128(victim)),
+            victim_name: String::new(),
             victim_project_id: format!("project-{project}"),
             victim_group_id: member.map(group),
             victim_starts: 1,
             host: format!("host-{host}"),
             cause: EvacuationCause::Preemption,
+            reclaim_owner: None,
             preemptor_id: None,
             decision_id: None,
             behaviour: InterruptionBehaviour::default(),
