@@ -97,6 +97,7 @@ fn a_thousand_seeds_of_novas_door_break_no_promise() {
         ends.evacuated > 1000 && ends.spared > 50 && ends.failed > 200,
         "{ends:?}"
     );
+    assert!(ends.reclaimed > 100, "{ends:?}");
     assert!(faults.total() > 20_000, "{faults:?}");
 }
 

@@ -238,7 +238,9 @@ impl NovaWorld {
         // An instance that is already gone cannot be harmed. Its record may count as swapped
         // because the newcomer got its allocations in another way.
         let lives = self.instances.contains_key(&victim.server.0);
-        if record.newcomers.is_empty() {
+        if record.is_reclaim() {
+            self.check_reclaimed(victim);
+        } else if record.newcomers.is_empty() {
             self.check_age(victim);
         } else if lives && !self.swapped.contains(&record.id) {
             let what = format!(

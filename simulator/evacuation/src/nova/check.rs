@@ -27,7 +27,10 @@ impl NovaWorld {
             let what = "a preemption is over, and an agent owes an answer".to_owned();
             self.fail(Invariant::EverythingEnds, what);
         }
-        let yes = before.answered && before.state == PreemptionState::Evacuating;
+        // Without a newcomer nothing was promised.
+        let yes = before.answered
+            && before.state == PreemptionState::Evacuating
+            && !before.newcomers.is_empty();
         let deleted = after.withdrawal == Some(WithdrawalReason::NewcomersGone);
         if yes && !deleted && after.state == PreemptionState::Withdrawing {
             let what =
@@ -103,6 +106,9 @@ impl NovaWorld {
         }
         if let Some(overdue) = self.overdue_lifetime() {
             return Some(overdue);
+        }
+        if let Some(staying) = self.staying_on_reclaimed_host() {
+            return Some(staying);
         }
         if let Some(request) = self.requests.iter().find(|r| r.waits) {
             return Some(format!(

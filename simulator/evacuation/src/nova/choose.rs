@@ -81,7 +81,7 @@ impl NovaWorld {
                 name: agent.name.clone(),
                 inventory: BTreeMap::from([(ResourceClass::vcpu(), Inventory::of(vcpus))]),
                 traits: BTreeSet::new(),
-                disabled_reason: None,
+                disabled_reason: self.is_reclaimed(host).then(|| "reclaimed".to_owned()),
                 reclaim: None,
                 agent_session: None,
                 last_seen: None,
@@ -117,7 +117,7 @@ impl NovaWorld {
         Some(table)
     }
 
-    fn may_leave(&self, who: usize, id: Uuid) -> bool {
+    pub(super) fn may_leave(&self, who: usize, id: Uuid) -> bool {
         let spot = self.instances.get(&id).is_some_and(|i| i.spot);
         spot && !self.schedulers[who].leaving.contains(&id)
     }
@@ -135,6 +135,11 @@ impl NovaWorld {
         let mut hosts: Vec<(i64, Vec<Candidate>)> = Vec::with_capacity(self.agents.len());
         let mut frees: BTreeMap<Uuid, Candidate> = BTreeMap::new();
         for host in 0..self.agents.len() {
+            // What such a host has counts for no request.
+            if self.is_reclaimed(host) {
+                hosts.push((i64::MIN / 2, Vec::new()));
+                continue;
+            }
             let free = self.balance(host);
             let there = self.placement.consumers.iter();
             let there = there.filter(|(id, held)| held.host == host && self.may_leave(who, **id));

@@ -74,6 +74,9 @@ impl NovaWorld {
             {
                 return false;
             }
+            if !self.look_for_return(who, id) {
+                return false;
+            }
             if self.feed(who, id, &PreemptionInput::Tick).is_err() {
                 return false;
             }

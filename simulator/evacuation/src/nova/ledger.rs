@@ -1,6 +1,6 @@
 //! The ledger: rows with versions and owners, shared by all schedulers.
 
-use ebbtide_model::Timestamp;
+use ebbtide_model::{Reclaim, Timestamp};
 use ebbtide_preemption::{Preemption, PreemptionState};
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
@@ -42,6 +42,8 @@ pub(super) struct Ledger {
     pub(super) answers: BTreeMap<String, Uuid>,
     /// Finished ones, kept apart because they are many and nothing happens to them.
     pub(super) finished: BTreeMap<Uuid, Preemption>,
+    /// Hosts that an owner has taken back.
+    pub(super) reclaims: BTreeMap<usize, Reclaim>,
     /// When each scheduler beat last, and in which life.
     pub(super) beats: Vec<(u64, Timestamp)>,
     /// Usage records by evacuation.

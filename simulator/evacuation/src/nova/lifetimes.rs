@@ -58,13 +58,22 @@ impl NovaWorld {
         };
         let cause = EvacuationCause::MaxLifetime;
         let record = Preemption::without_newcomers(id, cause, victim, since, self.clock(who));
+        if self.end_alone(who, record) {
+            let name = self.schedulers[who].name.clone();
+            self.log(|s| format!("{name}: the lifetime of {} is over", s.of(server)));
+        }
+    }
+
+    /// Writes a record without newcomers into the ledger and drives it. False if it is not there,
+    /// or not known to be.
+    pub(super) fn end_alone(&mut self, who: usize, record: Preemption) -> bool {
+        let id = record.id;
+        let victims = record.victims.iter().map(|victim| victim.server.0);
+        self.schedulers[who].leaving.extend(victims);
         let written = self.ledger.insert(self.schedulers[who].owner(), &record);
         self.note_lost_answer(&record, &record);
-        self.schedulers[who].leaving.insert(server);
         match written {
             LedgerWrite::Updated(_) => {
-                let name = self.schedulers[who].name.clone();
-                self.log(|s| format!("{name}: the lifetime of {} is over", s.of(server)));
                 let driven = Driven {
                     version: 1,
                     record,
@@ -75,11 +84,15 @@ impl NovaWorld {
                     unwritten: false,
                 };
                 self.schedulers[who].driven.insert(id, driven);
+                true
             }
             // A row whose answer was lost is adopted; otherwise it is tried again after the next
             // look at the ledger.
-            LedgerWrite::Away => self.schedulers[who].rests = true,
-            _ => {}
+            LedgerWrite::Away => {
+                self.schedulers[who].rests = true;
+                false
+            }
+            _ => false,
         }
     }
 

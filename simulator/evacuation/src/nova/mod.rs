@@ -14,6 +14,7 @@ mod ledger;
 mod lifetimes;
 mod placement;
 mod plan;
+mod reclaims;
 mod running;
 mod world;
 

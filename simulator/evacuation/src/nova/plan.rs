@@ -46,7 +46,8 @@ impl NovaWorld {
         }
         self.requests[n].plans += 1;
         let mut hosts = 0..self.agents.len();
-        if let Some(host) = hosts.find(|h| self.free(*h) >= request.vcpus) {
+        if let Some(host) = hosts.find(|h| !self.is_reclaimed(*h) && self.free(*h) >= request.vcpus)
+        {
             return self.claim(who, n, host);
         }
         if request.spot {
@@ -115,6 +116,7 @@ impl NovaWorld {
 
     fn preempt(&mut self, who: usize, n: usize, host: usize, victims: &[Uuid]) {
         let id = self.new_id();
+        self.check_place(self.requests[n].instance, host);
         let mut record = self.record(id, n, host, victims);
         record.answerer = Some(self.schedulers[who].name.clone());
         let name = self.schedulers[who].name.clone();

@@ -241,7 +241,8 @@ impl NovaWorld {
             Op::CreateSpot => self.ask(a, b, true),
             Op::CreateNormal => self.ask(a, b, false),
             Op::Delete => self.delete(a),
-            Op::Release | Op::ToggleHost | Op::Send => {
+            Op::ToggleHost => self.toggle_reclaim(a, b),
+            Op::Release | Op::Send => {
                 let who = self.scheduler_of(a);
                 self.drive_one(who, b);
             }
@@ -394,6 +395,7 @@ impl NovaWorld {
             self.schedulers[who].rests = false;
             self.beat(who);
             self.end_lifetimes(who);
+            self.evict_reclaimed(who);
         }
     }
 
@@ -415,6 +417,7 @@ impl NovaWorld {
             for victim in &record.victims {
                 let gone = matches!(victim.state, VictimState::Evacuated { .. });
                 ends.expired += u64::from(expires && gone);
+                ends.reclaimed += u64::from(record.is_reclaim() && gone);
                 match victim.state {
                     VictimState::Evacuated { .. } => ends.evacuated += 1,
                     VictimState::Spared => ends.spared += 1,
