@@ -131,6 +131,8 @@ pub(crate) struct NovaWorld {
     pub(super) at_once: bool,
     /// Some preemptible instances have a maximum lifetime.
     pub(super) has_lifetimes: bool,
+    /// Owners take hosts back. Not in every world: what they have cannot be preempted for others.
+    pub(super) has_reclaims: bool,
     pub(super) ids: u128,
 }
 
@@ -215,6 +217,7 @@ impl NovaWorld {
             records: BTreeMap::new(),
             spares: BTreeSet::new(),
             at_once: chance.percent(25),
+            has_reclaims: seed.is_multiple_of(3),
             has_lifetimes: seed >= crate::region::LIFETIMES_FROM,
             ids: 0x2d00_0000_0000_4000_8000_0000_0000_0000,
         }
@@ -241,8 +244,8 @@ impl NovaWorld {
             Op::CreateSpot => self.ask(a, b, true),
             Op::CreateNormal => self.ask(a, b, false),
             Op::Delete => self.delete(a),
-            Op::ToggleHost => self.toggle_reclaim(a, b),
-            Op::Release | Op::Send => {
+            Op::ToggleHost if self.has_reclaims => self.toggle_reclaim(a, b),
+            Op::Release | Op::ToggleHost | Op::Send => {
                 let who = self.scheduler_of(a);
                 self.drive_one(who, b);
             }
