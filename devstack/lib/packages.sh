@@ -73,6 +73,9 @@ _packages_present() {
         slurm)
             for dir in slurmctld slurmd sbatch scontrol sinfo squeue munged unshare nsenter ip; do _packages_have "$dir" || return 1; done
             compgen -G '/usr/lib/*/slurm-wlm/select_cons_tres.so' >/dev/null ;;
+        # A root file system of Debian, an index of packages, a config drive, and a network's DHCP.
+        guest-image)
+            for dir in mmdebstrap dpkg-scanpackages mke2fs genisoimage dnsmasq; do _packages_have "$dir" || return 1; done ;;
         openstack)
             for dir in nova-api nova-conductor nova-scheduler nova-manage placement-api keystone-manage glance-api memcached uwsgi \
                 eatmydata openstack curl mariadb-dump /usr/lib/python3/dist-packages/{nova,fixtures,pika,pymysql}/__init__.py; do
@@ -100,6 +103,7 @@ _packages_names() {
         plugins-python) echo python3-venv ;;
         curl) echo curl ;;
         slurm) echo slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge iproute2 util-linux ;;
+        guest-image) echo mmdebstrap dpkg-dev e2fsprogs genisoimage dnsmasq-base ;;
         # nova-compute would bring libvirt and QEMU; its code is in python3-nova, and the fake
         # driver needs python3-fixtures.
         openstack) echo nova-api nova-conductor nova-scheduler python3-nova python3-fixtures placement-api keystone glance-api \
@@ -116,7 +120,7 @@ _packages_units() {
         postgresql) echo postgresql.service ;;
         oslo-messaging|placement|nova-weighers) ;;
         network) echo nftables.service ;;
-        faketime | plugins-*) ;;
+        faketime | plugins-* | guest-image) ;;
         slurm) echo slurmctld.service slurmd.service munge.service ;;
         libvirt) echo libvirtd.service libvirt-guests.service virtlogd.{service,socket} virtlockd.{service,socket} libvirtd{,-ro,-admin}.socket ;;
         openstack) echo {nova-api,nova-api-metadata,nova-conductor,nova-scheduler,placement-api,keystone,glance-api,memcached}.service ;;
@@ -210,12 +214,12 @@ _packages_install() (
 
 # ensure_packages SERVICE...   with SERVICE one of rabbitmq, mariadb, postgresql, oslo-messaging,
 #                              libvirt, network, faketime, placement, nova-weighers, plugins-c,
-#                              plugins-python, slurm, openstack.
+#                              plugins-python, slurm, guest-image, openstack.
 ensure_packages() {
     local service missing=() packages='' command
     for service in "$@"; do
         if [ -z "$(_packages_names "$service")" ]; then
-            echo "ensure_packages: unknown service '$service'; known are rabbitmq, mariadb, postgresql, oslo-messaging, libvirt, network, faketime, placement, nova-weighers, plugins-c, plugins-python, slurm, openstack" >&2
+            echo "ensure_packages: unknown service '$service'; known are rabbitmq, mariadb, postgresql, oslo-messaging, libvirt, network, faketime, placement, nova-weighers, plugins-c, plugins-python, slurm, guest-image, openstack" >&2
             return 1
         fi
     done
