@@ -57,6 +57,8 @@ pub enum PreemptionInput<'a> {
     },
     /// The caller has its answer.
     Answered,
+    /// Placement has confirmed that the victims are needed.
+    Confirmed,
     /// Allocations are given back.
     GivenBack,
     /// Placement refused to take allocations back, or could not be asked.
@@ -114,7 +116,7 @@ impl Preemption {
             }
             PreemptionInput::Caller { waits: true } => {
                 self.caller_seen = Some(now);
-                if self.state == PreemptionState::Claimed {
+                if self.state == PreemptionState::Claimed && !self.unconfirmed {
                     self.state = PreemptionState::Evacuating;
                 }
             }
@@ -164,6 +166,7 @@ impl Preemption {
                     *recorded = true;
                 }
             }
+            PreemptionInput::Confirmed => self.unconfirmed = false,
             PreemptionInput::Answered => self.answered = true,
             PreemptionInput::GivenBack if self.state == PreemptionState::Withdrawing => {
                 if self.is_settled() {

@@ -67,6 +67,9 @@ pub enum WithdrawalReason {
     HostOverfull,
     /// The owner for whom the victims were to leave has returned the host.
     HostReturned,
+    /// Placement has not confirmed that the victims are needed: a host has capacity without them,
+    /// or they hold something else than was planned with.
+    VictimsUnconfirmed,
 }
 
 impl WithdrawalReason {
@@ -79,6 +82,7 @@ impl WithdrawalReason {
             Self::VictimsStay => "the victims stay",
             Self::HostOverfull => "more runs on the host than Placement shows",
             Self::HostReturned => "the host was returned by its owner",
+            Self::VictimsUnconfirmed => "Placement did not confirm that the victims are needed",
         }
     }
 
@@ -91,7 +95,10 @@ impl WithdrawalReason {
     /// True if the request still needs capacity, so that another plan makes sense.
     #[must_use]
     pub fn room_is_wanted(self) -> bool {
-        matches!(self, Self::VictimsStay | Self::HostOverfull)
+        matches!(
+            self,
+            Self::VictimsStay | Self::HostOverfull | Self::VictimsUnconfirmed
+        )
     }
 }
 
@@ -236,6 +243,11 @@ pub struct Preemption {
     pub answered: bool,
     /// The swap was sent and its answer did not come.
     pub in_doubt: bool,
+    /// Placement has not confirmed yet that these victims are needed. The scheduler that planned
+    /// asks while it swaps. No notice is sent before the answer, and a scheduler that adopts the
+    /// record without the answer withdraws it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unconfirmed: bool,
     /// When the caller was last known to wait.
     pub caller_seen: Option<Timestamp>,
     /// The instances that get the capacity. None if the victims leave for another cause than a
@@ -303,6 +315,7 @@ impl Preemption {
             reply_when: ReplyWhen::default(),
             answered: true,
             in_doubt: false,
+            unconfirmed: false,
             caller_seen: None,
             newcomers: Vec::new(),
             victims: vec![victim],

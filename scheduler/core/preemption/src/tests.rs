@@ -57,6 +57,7 @@ fn record(victims: u8, reply_when: ReplyWhen) -> Preemption {
         reply_when,
         answered: false,
         in_doubt: false,
+        unconfirmed: false,
         caller_seen: None,
         newcomers: vec![Newcomer {
             instance: Uuid::from_u128(50),

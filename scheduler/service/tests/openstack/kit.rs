@@ -128,6 +128,7 @@ fn preemption(evacuations: [EvacuationId; 2], project: &str, deadline: Timestamp
         reply_when: ReplyWhen::RoomFree,
         answered: false,
         in_doubt: false,
+        unconfirmed: false,
         caller_seen: None,
         newcomers: vec![Newcomer {
             instance: NEWCOMER,

@@ -265,6 +265,7 @@ impl NovaWorld {
             },
             answered: false,
             in_doubt: false,
+            unconfirmed: false,
             caller_seen: None,
             newcomers: vec![Newcomer {
                 instance: request.instance,

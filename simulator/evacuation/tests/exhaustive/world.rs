@@ -281,6 +281,7 @@ pub(crate) fn plan(at_once: bool) -> Preemption {
         },
         answered: false,
         in_doubt: false,
+        unconfirmed: false,
         caller_seen: None,
         newcomers: vec![Newcomer {
             instance: Uuid::from_u128(0x20),

@@ -28,6 +28,9 @@ const REDELIVERY: Seconds = Seconds(60);
 /// How often the scheduler asks the databases whether the caller still waits. Without an answer it
 /// sends no notice.
 const CALLER_TRIES: u32 = 3;
+/// Why a scheduler that adopts an unconfirmed record withdraws it. It makes the swap first: the one
+/// that died may have sent it, and Placement may be working on it.
+const UNASKED: &str = "the scheduler that asked whether the victims are needed has ended";
 /// How often the scheduler checks again for a missing reply queue: for 15 s in total. Callers of
 /// oslo.messaging reconnect after 1, 3 and at most 7 s.
 const REPLY_QUEUE_TRIES: u32 = 30;
@@ -61,28 +64,42 @@ impl Driver {
     }
 
     /// Asks whether the caller still waits and, right after the swap, whether more runs on the
-    /// hosts than fits. The questions do not depend on each other.
+    /// hosts than fits and whether the victims are needed. The questions do not depend on each
+    /// other.
     async fn ask_caller(&mut self) -> Result<(), RowLost> {
         let after_swap = self.held.record.state == PreemptionState::Claimed;
+        let asked = self.confirmation.take();
         let fits = async {
-            match after_swap {
-                true => self.overfull().await.map_or(Ok(()), Err),
-                false => Ok(()),
-            }
+            let overfull = match after_swap {
+                true => self.overfull().await,
+                false => None,
+            };
+            overfull.map_or(Ok(()), |what| {
+                let reason = format!("{what} would run there");
+                Err((WithdrawalReason::HostOverfull, reason))
+            })
+        };
+        let confirmed = async {
+            let answer = match asked {
+                _ if !self.held.record.unconfirmed => Ok(()),
+                Some(asked) => asked.wait().await,
+                None => Err(UNASKED.to_owned()),
+            };
+            answer.map_err(|reason| (WithdrawalReason::VictimsUnconfirmed, reason))
         };
         let waits = async { Ok(self.caller_waits().await) };
-        match tokio::try_join!(fits, waits) {
-            Err(what) => {
-                let reason = format!("{what} would run there");
-                let why = WithdrawalReason::HostOverfull;
+        match tokio::try_join!(fits, confirmed, waits) {
+            Err((why, reason)) => {
                 self.feed(&PreemptionInput::Withdraw {
                     why,
                     reason: &reason,
                 })
                 .await
             }
-            Ok(((), waits)) => {
+            Ok(((), (), waits)) => {
                 reach(FailPoint::NovaSwapped);
+                // Both are in one write.
+                self.feed(&PreemptionInput::Confirmed).await?;
                 self.feed(&PreemptionInput::Caller { waits }).await
             }
         }

@@ -126,7 +126,7 @@ impl Evacuations {
                 state = held.record.state.as_str(),
                 "going on with what {} left behind", owner.name
             );
-            self.spawn_driver(held, None);
+            self.spawn_driver(held, None, None);
         }
         Ok(())
     }

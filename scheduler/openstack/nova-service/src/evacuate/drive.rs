@@ -1,6 +1,8 @@
 //! The loop that drives one record.
 
-use super::{Attached, Driven, Evacuations, Held, PreemptionResult, Report, document};
+use super::{
+    Attached, Confirmation, Driven, Evacuations, Held, PreemptionResult, Report, document,
+};
 use crate::preemption::{Preemption, PreemptionAction, PreemptionInput, PreemptionState};
 use ebbtide_model::message::Body;
 use ebbtide_runtime::clock;
@@ -23,6 +25,9 @@ pub(super) struct Driver {
     /// The swap may have been sent before. Then a refusal does not prove that Placement did not
     /// take it.
     pub(super) swap_sent: bool,
+    /// The question whether the victims are needed, for a record that is not confirmed yet. `None`:
+    /// the scheduler that asked it has ended, or it was answered.
+    pub(super) confirmation: Option<Confirmation>,
     /// When this scheduler adopted a record without a caller. The broker may still redeliver the
     /// request's message.
     pub(super) adopted_at: Option<ebbtide_model::Timestamp>,
@@ -42,18 +47,28 @@ pub(super) struct RowLost;
 
 impl Evacuations {
     /// Drives a record for a caller that waits at this scheduler.
-    pub(super) async fn drive_for(&self, held: Held, caller: CallState) -> PreemptionResult {
+    pub(super) async fn drive_for(
+        &self,
+        held: Held,
+        caller: CallState,
+        confirmation: Option<Confirmation>,
+    ) -> PreemptionResult {
         let (tell, told) = oneshot::channel();
         let waiting = Attached {
             caller,
             outcome: tell,
         };
-        self.spawn_driver(held, Some(waiting));
+        self.spawn_driver(held, Some(waiting), confirmation);
         told.await.unwrap_or(PreemptionResult::Elsewhere)
     }
 
     /// Starts the task that drives a record.
-    pub(super) fn spawn_driver(&self, held: Held, waiting: Option<Attached>) {
+    pub(super) fn spawn_driver(
+        &self,
+        held: Held,
+        waiting: Option<Attached>,
+        confirmation: Option<Confirmation>,
+    ) {
         let (report_tx, reports) = mpsc::unbounded_channel();
         let (attach_tx, attach) = mpsc::unbounded_channel();
         let (gone_tx, gone) = mpsc::unbounded_channel();
@@ -80,6 +95,7 @@ impl Evacuations {
             swap_sent: held.record.in_doubt,
             held,
             waiting,
+            confirmation,
             adopted_at,
             reports,
             gone,

@@ -180,7 +180,7 @@ impl Evacuations {
         match self.hold_new(record, budgets).await {
             Ok(held) => {
                 tracing::info!(preemption = %id, request, "a server ends");
-                self.spawn_driver(held, None);
+                self.spawn_driver(held, None, None);
                 Ok(true)
             }
             Err(

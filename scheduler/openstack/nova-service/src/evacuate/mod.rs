@@ -11,6 +11,7 @@ mod active_rows;
 mod adopt;
 mod agent_sessions;
 mod budgets;
+mod confirmation;
 mod drive;
 mod early_release;
 mod give_back;
@@ -26,6 +27,7 @@ mod victim;
 
 use self::active_rows::{ActiveRowGuard, ActiveRows};
 pub(crate) use self::budgets::CountedBudgets;
+pub(crate) use self::confirmation::Confirmation;
 pub(crate) use self::headroom::AheadResult;
 pub(crate) use self::lifetimes::RestingServers;
 #[cfg(test)]
@@ -202,7 +204,7 @@ impl Evacuations {
 
     /// Writes a preemption into the ledger and drives it. Returns when the caller can be answered.
     /// Calls `written` as soon as the victims are marked as leaving, so that no other plan uses
-    /// them.
+    /// them. `confirmation`: what an unconfirmed record waits for before its first notice.
     ///
     /// # Errors
     /// [`LedgerError::VictimTaken`]: another preemption has one of the victims.
@@ -213,6 +215,7 @@ impl Evacuations {
         mut record: Preemption,
         budgets: &CountedBudgets,
         caller: CallState,
+        confirmation: Option<Confirmation>,
         written: impl FnOnce(),
     ) -> Result<PreemptionResult, LedgerError> {
         record.answerer = Some(self.shared.owner.name.clone());
@@ -232,7 +235,8 @@ impl Evacuations {
             (done, _) => done?,
         };
         written();
-        match (self.drive_for(held, caller.clone()).await, request) {
+        let outcome = self.drive_for(held, caller.clone(), confirmation).await;
+        match (outcome, request) {
             (PreemptionResult::Elsewhere, (Some(instance), unique_id)) => {
                 let known = self.go_on(instance, &unique_id, caller, false).await?;
                 // Another scheduler withdrew the preemption. This scheduler plans again, because it
@@ -344,7 +348,7 @@ impl Evacuations {
             let outcome = match self.attach(row.id, caller.clone()).await {
                 Some(outcome) => outcome,
                 None => match self.take_over(row, Some(mine)).await? {
-                    Some(held) => self.drive_for(held, caller.clone()).await,
+                    Some(held) => self.drive_for(held, caller.clone(), None).await,
                     None => {
                         pause(self.shared.tasks.stop(), TAKE_OVER_PAUSE).await;
                         continue;

@@ -36,6 +36,8 @@ const USUAL: [&str; 3] = ["VCPU:1", "MEMORY_MB:1", "DISK_GB:1"];
 const REST: u32 = 9;
 /// How long a change of a provider by another writer counts as a sign that more will follow.
 const OTHER_WRITERS: Duration = Duration::from_secs(30);
+/// How long a release that the cloud in memory has missed counts as a sign that it misses more.
+const MISSED_RELEASES: Duration = Duration::from_secs(30);
 /// Pause of the background reader when there is nothing to read.
 const IDLE: Duration = Duration::from_secs(5);
 
@@ -54,6 +56,8 @@ pub(crate) struct Providers {
     locks: ProviderLocks,
     /// Since another writer was last seen to change a provider.
     other_writer: Mutex<Option<Stopwatch>>,
+    /// Since Placement was last seen to have capacity that the cloud in memory did not know.
+    missed_release: Mutex<Option<Stopwatch>>,
     /// The compute nodes (root providers) of each host.
     nodes: Mutex<HashMap<String, BTreeSet<Uuid>>>,
 }
@@ -69,6 +73,7 @@ impl Providers {
             writing: Mutex::default(),
             locks: ProviderLocks::default(),
             other_writer: Mutex::default(),
+            missed_release: Mutex::default(),
             nodes: Mutex::default(),
         }
     }
@@ -447,6 +452,21 @@ impl Providers {
     /// Records that another writer has changed a provider.
     pub(crate) fn note_other_writer(&self) {
         *self.last_other_writer() = Some(Stopwatch::start());
+    }
+
+    /// Records that Placement had capacity that the cloud in memory did not know.
+    pub(crate) fn note_missed_release(&self) {
+        let last = self.missed_release.lock();
+        *last.unwrap_or_else(PoisonError::into_inner) = Some(Stopwatch::start());
+    }
+
+    /// Whether a preemption may begin before Placement says that no host has capacity: one that is
+    /// not confirmed costs more than the wait for the answer.
+    pub(crate) fn sees_releases(&self) -> bool {
+        let last = self.missed_release.lock();
+        let last = last.unwrap_or_else(PoisonError::into_inner);
+        last.as_ref()
+            .is_none_or(|since| since.elapsed() > MISSED_RELEASES)
     }
 
     fn last_other_writer(&self) -> MutexGuard<'_, Option<Stopwatch>> {

@@ -190,6 +190,7 @@ impl FullHost {
             reply_when: ReplyWhen::RoomFree,
             answered: false,
             in_doubt: false,
+            unconfirmed: false,
             caller_seen: None,
             newcomers: vec![Newcomer {
                 instance: newcomer,

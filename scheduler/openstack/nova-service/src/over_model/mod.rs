@@ -12,6 +12,7 @@ mod alone;
 mod budgets;
 mod claims;
 mod comebacks;
+mod confirmation;
 mod decisions;
 mod decisions_cost;
 mod full_host;

@@ -57,7 +57,7 @@ impl Stage {
         let budgets = CountedBudgets::default();
         let begun = self
             .first
-            .begin(plan, &budgets, CallState::detached(), || {});
+            .begin(plan, &budgets, CallState::detached(), None, || {});
         let outcome = tokio::time::timeout(LONG, begun).await;
         outcome.expect("an end in time").unwrap()
     }

@@ -8,7 +8,7 @@ use ebbtide_nova_cloud::{
     CandidateHosts, Claim, ClaimResult, Cloud, PlacementQuery, Scheduling, SchedulingAction,
     Selected,
 };
-use ebbtide_openstack::OpenStackError;
+use ebbtide_openstack::{OpenStackError, Placement};
 use ebbtide_runtime::clock::Stopwatch;
 use serde_json::Value;
 use uuid::Uuid;
@@ -159,8 +159,9 @@ impl Selector {
             None => {
                 let mut patience =
                     RetryBudget::new(self.settings.placement_patience, &request.stop);
+                let placement = self.facts.providers.placement(&request.id);
                 loop {
-                    match self.put_question(request, asked).await {
+                    match put_question(&placement, asked).await {
                         Ok(answer) => break Some(answer),
                         Err(error) => {
                             if !patience.wait(&error).await {
@@ -178,8 +179,7 @@ impl Selector {
             return Ok(CandidateHosts::default());
         };
         // An empty answer changes nothing, and a plan that was made on this state stays current.
-        let summaries = answer.get("provider_summaries").and_then(Value::as_object);
-        let put = match summaries.is_some_and(serde_json::Map::is_empty) {
+        let put = match is_empty(&answer) {
             true => Ok(0),
             false => self.facts.write(|cloud| cloud.put_summaries(&answer)),
         };
@@ -190,25 +190,6 @@ impl Selector {
         .map_err(|error| {
             tracing::error!(code = error.code(), "{error}");
             NovaException::new("NoValidHost", "")
-        })
-    }
-
-    /// Sends Nova's query to Placement once, with the second query if there is one.
-    pub(super) async fn put_question(
-        &self,
-        request: &SelectRequest,
-        asked: &PlacementQuery,
-    ) -> Result<Value, OpenStackError> {
-        let placement = self.facts.providers.placement(&request.id);
-        let first = placement
-            .allocation_candidates_json(&asked.query.text)
-            .await?;
-        Ok(match &asked.fallback {
-            Some(second) => joined(
-                first,
-                placement.allocation_candidates_json(&second.text).await?,
-            ),
-            None => first,
         })
     }
 
@@ -411,6 +392,29 @@ impl Selector {
         let unconfirmed = self.facts.read(|cloud| cloud.unconfirmed(candidates));
         self.facts.database.confirm(unconfirmed).await;
     }
+}
+
+/// Sends Nova's query to Placement once, with the second query if there is one.
+pub(super) async fn put_question(
+    placement: &Placement,
+    asked: &PlacementQuery,
+) -> Result<Value, OpenStackError> {
+    let first = placement
+        .allocation_candidates_json(&asked.query.text)
+        .await?;
+    Ok(match &asked.fallback {
+        Some(second) => joined(
+            first,
+            placement.allocation_candidates_json(&second.text).await?,
+        ),
+        None => first,
+    })
+}
+
+/// Whether Placement offers no host.
+pub(super) fn is_empty(answer: &Value) -> bool {
+    let summaries = answer.get("provider_summaries").and_then(Value::as_object);
+    summaries.is_some_and(serde_json::Map::is_empty)
 }
 
 /// Joins two answers: the requests one after the other, the summaries of both

@@ -12,7 +12,7 @@ mod reservations;
 mod trial;
 
 pub(crate) use self::members::Members;
-use self::preempt::PreemptAttempt;
+use self::preempt::{PreemptAttempt, plan_options};
 pub(crate) use self::request::SelectRequest;
 pub(crate) use self::reservations::VictimReservations;
 use crate::decisions::Decisions;
@@ -27,6 +27,7 @@ use crate::settings::SelectSettings;
 use ebbtide_keystone::ProjectLimits;
 use ebbtide_nova::fault::NovaException;
 use ebbtide_nova::schedule::ScheduleCall;
+use ebbtide_nova_cloud::Selected;
 use ebbtide_nova_objects::{
     ExceptionPayload, ObjectError, RpcContext, SelectDestinations, Value as Wire,
 };
@@ -176,32 +177,45 @@ impl Selector {
         }
         let watch = Stopwatch::start();
         self.enter_group(request).await;
-        let decided = self.decide(request).await;
-        self.metrics.took("decided", watch.elapsed());
-        request.trail().took("decided", watch.elapsed());
-        let selected = match decided {
-            Ok(selected) => selected,
-            Err(fault) if fault.class == "NoValidHost" => match self.make_room(request).await {
-                PreemptAttempt::Room(result, hosts) => {
-                    self.leave_group(request, &hosts);
-                    self.metrics.took("room", watch.elapsed());
-                    request.trail().took("room", watch.elapsed());
-                    request.say_end(&self.notices, hosts);
-                    return Ok(result);
+        let mut options = plan_options(request);
+        let (fault, attempt) = match self.make_room_beside(request, &mut options).await {
+            Some(attempt) => (NovaException::new("NoValidHost", ""), attempt),
+            None => {
+                let decided = self.decide(request).await;
+                self.metrics.took("decided", watch.elapsed());
+                request.trail().took("decided", watch.elapsed());
+                match decided {
+                    Ok(selected) => return Ok(self.selected(request, selected)),
+                    Err(fault) if fault.class == "NoValidHost" => {
+                        (fault, self.make_room(request, options).await)
+                    }
+                    Err(fault) => return Err(raised(&fault)),
                 }
-                // A request that was left to another scheduler is not answered here, whatever this
-                // returns.
-                PreemptAttempt::Nothing | PreemptAttempt::Left => return Err(raised(&fault)),
-            },
-            Err(fault) => return Err(raised(&fault)),
+            }
         };
+        match attempt {
+            PreemptAttempt::Room(result, hosts) => {
+                self.leave_group(request, &hosts);
+                self.metrics.took("room", watch.elapsed());
+                request.trail().took("room", watch.elapsed());
+                request.say_end(&self.notices, hosts);
+                Ok(result)
+            }
+            // A request that was left to another scheduler is not answered here, whatever this
+            // returns.
+            PreemptAttempt::Nothing | PreemptAttempt::Left => Err(raised(&fault)),
+        }
+    }
+
+    /// The answer of a request that found room.
+    fn selected(&self, request: &mut SelectRequest, selected: Vec<Vec<Selected>>) -> Value {
         let first = selected.iter().filter_map(|hosts| hosts.first());
         let hosts: Vec<String> = first.map(|selected| selected.host.host.clone()).collect();
         self.leave_group(request, &hosts);
         request.say_end(&self.notices, hosts);
         let result = request.result(&selected);
         request.trail().selected(selected);
-        Ok(result)
+        result
     }
 
     /// Whether none of the servers runs yet: one that moves has been admitted before.

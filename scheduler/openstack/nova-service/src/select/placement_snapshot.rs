@@ -20,13 +20,10 @@ impl Selector {
         request: &SelectRequest,
         plan: &PreemptionPlan,
     ) -> Result<PlacementSnapshot, OpenStackError> {
-        let (hosts, newcomers) = self.concerned(request, plan);
-        let foreseen = request.ahead().snapshot.take();
-        if let Some(snapshot) =
-            foreseen.filter(|snapshot| snapshot.covers(&hosts, &newcomers, plan))
-        {
+        if let Some(snapshot) = self.prefetched(request, plan) {
             return Ok(snapshot);
         }
+        let (hosts, newcomers) = self.concerned(request, plan);
         let providers = try_join_all(hosts.into_iter().map(|provider| async move {
             let of = &self.facts.providers;
             let ((), (generation, consumers)) =
@@ -47,6 +44,17 @@ impl Selector {
         }
         held.extend(self.held(request, unseen).await?);
         Ok(PlacementSnapshot { providers, held })
+    }
+
+    /// What was read ahead, if it has all that the plan needs; once.
+    pub(super) fn prefetched(
+        &self,
+        request: &SelectRequest,
+        plan: &PreemptionPlan,
+    ) -> Option<PlacementSnapshot> {
+        let (hosts, newcomers) = self.concerned(request, plan);
+        let foreseen = request.ahead().snapshot.take();
+        foreseen.filter(|snapshot| snapshot.covers(&hosts, &newcomers, plan))
     }
 
     /// The allocations of consumers, with one query for each.

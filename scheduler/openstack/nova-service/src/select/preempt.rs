@@ -2,16 +2,18 @@
 //! leave.
 
 use super::claim::RetryBudget;
+use super::decide::{is_empty, put_question};
 use super::placement_snapshot::PlacementSnapshot;
+use super::prefetch::PendingQuestion;
 use super::{SelectRequest, Selector};
-use crate::evacuate::{Evacuations, PreemptionResult};
-use crate::preemption::{Holding, Preemption, PreemptionState, ReplyWhen};
+use crate::evacuate::{Confirmation, CountedBudgets, Evacuations, PreemptionResult};
+use crate::preemption::{Holding, Preemption, PreemptionState, ReplyWhen, WithdrawalReason};
 use ebbtide_fail_points::{FailPoint, reach};
 use ebbtide_model::EvacuationCause;
 use ebbtide_nova_cloud::{NoPlanReason, PlacementQuery, PlanOptions, PreemptionPlan, VerifyResult};
 use ebbtide_runtime::clock;
 use ebbtide_store::ledger::LedgerError;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use uuid::Uuid;
 
@@ -34,12 +36,117 @@ enum Round {
     Again,
 }
 
+/// A plan with what its begin needs.
+struct PreparedPlan {
+    plan: PreemptionPlan,
+    snapshot: PlacementSnapshot,
+    budgets: CountedBudgets,
+    /// `None`: Placement has said before that no host has capacity.
+    confirmation: Option<Confirmation>,
+}
+
 /// No capacity can be freed.
 const NOTHING: Round = Round::Made(PreemptAttempt::Nothing);
 
 impl Selector {
+    /// Frees capacity by the plan that was made when the request arrived, while Placement still
+    /// answers whether a host has capacity after all. `None`: nothing has begun, or Placement has
+    /// not confirmed the plan; the request is decided step by step.
+    pub(super) async fn make_room_beside(
+        &self,
+        request: &SelectRequest,
+        options: &mut PlanOptions,
+    ) -> Option<PreemptAttempt> {
+        let question = request.ahead().question.take()?;
+        let watch = clock::Stopwatch::start();
+        let asked = question.asked().clone();
+        let evacuations = self.preempting.get();
+        let evacuations = evacuations.filter(|evacuations| {
+            self.may_make_room(request)
+                && request.trial.is_none()
+                && request.asked.as_ref() == Some(&asked)
+                && !evacuations.has_budgets()
+        });
+        let plan = evacuations.and_then(|_| {
+            let first = request.ahead().current_plan(self.facts.changes());
+            first.or_else(|| {
+                let spec = &request.schedule.spec;
+                let plan = self.plan_if_full(request, spec, &asked, options);
+                plan.map(|(plan, _)| plan)
+            })
+        });
+        let snapshot = plan.as_ref();
+        let snapshot = snapshot.and_then(|plan| self.prefetched(request, plan));
+        let (Some(evacuations), Some(plan), Some(snapshot)) = (evacuations, plan, snapshot) else {
+            request.ahead().answer = question.answer().await;
+            return None;
+        };
+        self.metrics.question();
+        request.trail().took("plan", watch.elapsed());
+        let prepared = PreparedPlan {
+            plan,
+            snapshot,
+            budgets: CountedBudgets::default(),
+            confirmation: Some(self.confirmation(request, question)),
+        };
+        let round = self.carry_out(request, &asked, evacuations, options, prepared);
+        match Box::pin(round).await {
+            Round::Made(made) => {
+                // This is the answer that has confirmed the plan.
+                let offered = json!({"allocation_requests": [], "provider_summaries": {}});
+                let offered = self
+                    .facts
+                    .read(|cloud| cloud.candidates_from_answer(&offered));
+                offered
+                    .into_iter()
+                    .for_each(|offered| request.trail().nothing_offered(offered));
+                Some(made)
+            }
+            Round::Again => None,
+        }
+    }
+
+    /// Asks Placement to confirm that no host has capacity for a request.
+    fn confirmation(&self, request: &SelectRequest, question: PendingQuestion) -> Confirmation {
+        let (facts, stop) = (self.facts.clone(), request.stop.clone());
+        let patience = self.settings.placement_patience;
+        let placement = facts.providers.placement(&request.id);
+        let asked = question.asked().clone();
+        Confirmation::of(async move {
+            let mut patience = RetryBudget::new(patience, &stop);
+            let mut answer = question.answer().await.map(|(_, answer)| answer);
+            let answer = loop {
+                if let Some(answer) = answer {
+                    break answer;
+                }
+                answer = match put_question(&placement, &asked).await {
+                    Ok(answer) => Some(answer),
+                    Err(error) if patience.wait(&error).await => None,
+                    Err(error) => return Err(error.to_string()),
+                };
+            };
+            if is_empty(&answer) {
+                return Ok(());
+            }
+            let put = facts.write(|cloud| cloud.put_summaries(&answer));
+            let offered = put.and_then(|_| facts.read(|c| c.candidates_from_answer(&answer)));
+            match offered {
+                Ok(offered) if offered.is_empty() => Ok(()),
+                Ok(_) => {
+                    facts.providers.note_missed_release();
+                    Err("Placement offers a host without victims".to_owned())
+                }
+                Err(error) => Err(error.to_string()),
+            }
+        })
+    }
+
     /// Frees capacity for a normal request, if evicting preemptible instances can.
-    pub(super) async fn make_room(&self, request: &SelectRequest) -> PreemptAttempt {
+    pub(super) async fn make_room(
+        &self,
+        request: &SelectRequest,
+        mut options: PlanOptions,
+    ) -> PreemptAttempt {
         let (Some(evacuations), Some(asked)) = (self.preempting.get(), &request.asked) else {
             return PreemptAttempt::Nothing;
         };
@@ -54,7 +161,6 @@ impl Selector {
             );
             return PreemptAttempt::Nothing;
         }
-        let mut options = plan_options(request);
         for _ in 0..self.settings.plan_rounds {
             if request.stop.is_cancelled() {
                 return PreemptAttempt::Left;
@@ -113,7 +219,7 @@ impl Selector {
             None => self.plan(request, asked, options, &budgets).await,
         };
         request.trail().took("plan", watch.elapsed());
-        let mut plan = match planned {
+        let plan = match planned {
             Ok(plan) => plan,
             Err(none) => {
                 if none.reason != NoPlanReason::Preemptible {
@@ -138,6 +244,32 @@ impl Selector {
                 }
             }
         };
+        let prepared = PreparedPlan {
+            plan,
+            snapshot,
+            budgets,
+            confirmation: None,
+        };
+        self.carry_out(request, asked, evacuations, options, prepared)
+            .await
+    }
+
+    /// Begins a plan, if it is still right by Placement's data, and follows it until the caller can
+    /// be answered.
+    async fn carry_out(
+        &self,
+        request: &SelectRequest,
+        asked: &PlacementQuery,
+        evacuations: &Evacuations,
+        options: &mut PlanOptions,
+        prepared: PreparedPlan,
+    ) -> Round {
+        let PreparedPlan {
+            mut plan,
+            snapshot,
+            budgets,
+            confirmation,
+        } = prepared;
         let verdict = self.facts.write(|cloud| {
             for provider in &snapshot.providers {
                 cloud.consumers_of(provider.provider, provider.generation, &provider.consumers);
@@ -149,7 +281,10 @@ impl Selector {
             return Round::Again;
         }
         let record = match self.record(request, &plan, &snapshot) {
-            Ok(record) => record,
+            Ok(record) => Preemption {
+                unconfirmed: confirmation.is_some(),
+                ..record
+            },
             Err(gone) => {
                 options.spared.push(gone);
                 return Round::Again;
@@ -177,7 +312,13 @@ impl Selector {
             drop(request.group().turn.take());
         };
         match evacuations
-            .begin(record, &budgets, request.caller.clone(), written)
+            .begin(
+                record,
+                &budgets,
+                request.caller.clone(),
+                confirmation,
+                written,
+            )
             .await
         {
             Ok(PreemptionResult::Room(result)) => {
@@ -202,7 +343,9 @@ impl Selector {
                     return NOTHING;
                 }
                 // This request does not plan again with the hosts whose victims did not leave.
-                options.avoided.extend(hosts);
+                if withdrawal != Some(WithdrawalReason::VictimsUnconfirmed) {
+                    options.avoided.extend(hosts);
+                }
                 Round::Again
             }
             Ok(outcome @ (PreemptionResult::Elsewhere | PreemptionResult::Unanswered)) => {
@@ -325,6 +468,7 @@ impl Selector {
             reply_when: self.settings.reply_when,
             answered: false,
             in_doubt: false,
+            unconfirmed: false,
             caller_seen: None,
             newcomers: plan
                 .instances

@@ -5,6 +5,7 @@
 //! All queries are sent after the request arrived, so their data are no older than those on which
 //! Nova would decide. Unneeded data are dropped.
 
+use super::decide::put_question;
 use super::placement_snapshot::PlacementSnapshot;
 use super::{SelectRequest, Selector};
 use crate::evacuate::Evacuations;
@@ -13,7 +14,9 @@ use ebbtide_nova_cloud::{
     CandidateHosts, OnePass, PlacementQuery, PreemptionPlan, Scheduling, SchedulingAction,
 };
 use ebbtide_runtime::clock::Stopwatch;
+use ebbtide_runtime::task::{self, Task};
 use serde_json::Value;
+use tokio::sync::oneshot;
 use uuid::Uuid;
 
 /// The prefetched data.
@@ -28,6 +31,8 @@ pub(super) struct Prefetch {
     pub(super) host: Option<(Uuid, bool)>,
     /// Placement's candidates, if memory had none.
     pub(super) answer: Option<(PlacementQuery, Value)>,
+    /// The question for them, if a plan need not wait for its answer.
+    pub(super) question: Option<PendingQuestion>,
     /// Placement's data for the probable preemption.
     pub(super) snapshot: Option<PlacementSnapshot>,
 }
@@ -69,8 +74,15 @@ impl Prefetch {
 /// The probable outcome, by what is known now.
 enum Likely {
     Host(Uuid),
-    /// Nothing fits according to memory. The request is as the query was made for it.
-    NoHost(Box<RequestSpec>, PlacementQuery),
+    /// Nothing fits according to memory.
+    NoHost {
+        /// The request as the query was made for it.
+        spec: Box<RequestSpec>,
+        asked: PlacementQuery,
+        /// Placement offers no host, so its answer is expected to be empty. Otherwise the filters
+        /// drop what it offers.
+        is_full: bool,
+    },
     /// Only Placement can answer.
     Question(PlacementQuery),
 }
@@ -94,12 +106,19 @@ impl Selector {
                 }
             }
             Some(Likely::Question(asked)) => self.ask_ahead(request, asked).await,
-            Some(Likely::NoHost(spec, asked)) => {
-                let room = asked.clone();
-                tokio::join!(
-                    self.ask_ahead(request, asked),
-                    self.look_for_room(request, &spec, &room)
-                );
+            Some(Likely::NoHost {
+                spec,
+                asked,
+                is_full,
+            }) => {
+                let question = PendingQuestion::put(self, request, asked.clone());
+                self.look_for_room(request, &spec, &asked).await;
+                let has_plan = request.ahead().snapshot.is_some();
+                if is_full && has_plan && self.facts.providers.sees_releases() {
+                    request.ahead().question = Some(question);
+                } else {
+                    request.ahead().answer = question.answer().await;
+                }
             }
         }
     }
@@ -126,7 +145,11 @@ impl Selector {
             return Some(Likely::Question(asked));
         };
         let Some(mut scheduling) = scheduling else {
-            return Some(Likely::NoHost(Box::new(spec), asked));
+            return Some(Likely::NoHost {
+                spec: Box::new(spec),
+                asked,
+                is_full: true,
+            });
         };
         let host = match scheduling.next() {
             SchedulingAction::Claim(claim) => Some(claim.host.uuid),
@@ -141,13 +164,18 @@ impl Selector {
         match host {
             Some(host) => Some(Likely::Host(host)),
             None if has_room => None,
-            None => Some(Likely::NoHost(Box::new(spec), asked)),
+            None => Some(Likely::NoHost {
+                spec: Box::new(spec),
+                asked,
+                is_full: false,
+            }),
         }
     }
 
     async fn ask_ahead(&self, request: &SelectRequest, asked: PlacementQuery) {
         // A failed query is repeated when it is needed, and its error is reported then.
-        if let Ok(answer) = self.put_question(request, &asked).await {
+        let placement = self.facts.providers.placement(&request.id);
+        if let Ok(answer) = put_question(&placement, &asked).await {
             request.ahead().answer = Some((asked, answer));
         }
     }
@@ -172,5 +200,41 @@ impl Selector {
             ahead.snapshot = Some(snapshot);
             ahead.plan = Some(FirstPlan { changes, plan });
         }
+    }
+}
+
+/// A question for Placement's candidates that is on its way. Dropping it gives it up.
+pub(super) struct PendingQuestion {
+    asked: PlacementQuery,
+    answer: oneshot::Receiver<Value>,
+    _asking: Task,
+}
+
+impl PendingQuestion {
+    fn put(selector: &Selector, request: &SelectRequest, asked: PlacementQuery) -> Self {
+        let (tell, answer) = oneshot::channel();
+        let placement = selector.facts.providers.placement(&request.id);
+        let text = asked.clone();
+        let asking = task::spawn("candidates", async move {
+            // A failed query is repeated when it is needed, and its error is reported then.
+            if let Ok(answer) = put_question(&placement, &text).await {
+                let _ = tell.send(answer);
+            }
+        });
+        Self {
+            asked,
+            answer,
+            _asking: asking,
+        }
+    }
+
+    pub(super) fn asked(&self) -> &PlacementQuery {
+        &self.asked
+    }
+
+    /// Waits for the answer. `None`: Placement did not answer.
+    pub(super) async fn answer(self) -> Option<(PlacementQuery, Value)> {
+        let answer = self.answer.await.ok()?;
+        Some((self.asked, answer))
     }
 }

@@ -4,7 +4,7 @@ use super::super::full_host::{VICTIM, on_host, victim, write};
 use super::super::newcomer;
 use super::World;
 use super::guests::Guests;
-use crate::evacuate::{CountedBudgets, PreemptionResult, end_of_lifetime};
+use crate::evacuate::{Confirmation, CountedBudgets, PreemptionResult, end_of_lifetime};
 use crate::preemption::Preemption;
 use ebbtide_model::Timestamp;
 use oslo_messaging::CallState;
@@ -103,6 +103,7 @@ impl World {
             ("MEMORY_MB", 512),
             ("DISK_GB", 1),
         ];
+        plan.unconfirmed = chance.random_range(0..2) == 0;
         plan.newcomers[0].claim = super::super::full_host::holding(&claim, None);
         self.tell(format!(
             "{instance} needs room of {:?}",
@@ -115,17 +116,26 @@ impl World {
     async fn asks(&self, plan: Preemption, mut who: usize) -> Option<PreemptionResult> {
         let (instance, key) = (plan.newcomers[0].instance, plan.unique_id.clone());
         let mut first = Some(plan);
+        let answer = self.chance(6).random_range(0..200);
         loop {
             let work = match &*self.life(who) {
                 None => None,
                 Some(life) => {
                     let all = life.evacuations.clone();
                     let (plan, key) = (first.take(), key.clone());
+                    let asked = plan.as_ref().is_some_and(|plan| plan.unconfirmed);
+                    let confirmation = asked.then(|| confirmation(answer));
                     Some(life.does(async move {
                         let caller = CallState::detached();
                         match plan {
                             Some(plan) => all
-                                .begin(plan, &CountedBudgets::default(), caller, || {})
+                                .begin(
+                                    plan,
+                                    &CountedBudgets::default(),
+                                    caller,
+                                    confirmation,
+                                    || {},
+                                )
                                 .await
                                 .map(Some),
                             None => all.resume(instance, &key, caller).await,
@@ -178,4 +188,16 @@ impl World {
             }
         });
     }
+}
+
+/// Placement's answer whether the victims are needed, some milliseconds later. Every fifth time
+/// they are not.
+fn confirmation(answer: u64) -> Confirmation {
+    Confirmation::of(async move {
+        tokio::time::sleep(Duration::from_millis(answer)).await;
+        match answer.is_multiple_of(5) {
+            true => Err("a host has room".to_owned()),
+            false => Ok(()),
+        }
+    })
 }
