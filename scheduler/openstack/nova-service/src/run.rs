@@ -115,6 +115,7 @@ impl NovaService {
         }
         let selector = Selector {
             reservations: crate::select::VictimReservations::default(),
+            read_ahead: crate::select::ReadAhead::default(),
             members: crate::select::Members::default(),
             facts: facts.clone(),
             release,

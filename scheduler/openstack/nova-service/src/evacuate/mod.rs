@@ -389,6 +389,21 @@ impl Evacuations {
         Ok(newcomers.collect())
     }
 
+    /// Runs work in the background that ends with the scheduler.
+    pub(crate) fn spawn(
+        &self,
+        name: &'static str,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let stop = self.shared.tasks.stop().clone();
+        self.shared.tasks.spawn(name, async move {
+            tokio::select! {
+                () = work => {}
+                () = stop.cancelled() => {}
+            }
+        });
+    }
+
     /// Whether the scheduler ends.
     pub(crate) fn is_stopping(&self) -> bool {
         self.shared.tasks.stop().is_cancelled()

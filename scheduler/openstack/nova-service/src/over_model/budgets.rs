@@ -7,7 +7,7 @@ use super::what_if::{Clouds, GROUP, Wanted};
 use super::{Bench, newcomer, small};
 use crate::evacuate::Preempting;
 use crate::preemption::{Preemption, ReplyWhen};
-use crate::select::{Members, Selector, VictimReservations};
+use crate::select::{Members, ReadAhead, Selector, VictimReservations};
 use crate::settings::SelectSettings;
 use ebbtide_fresh_nova::instance_uuid;
 use ebbtide_harness::SharedServers;
@@ -172,6 +172,7 @@ async fn other_selector(stage: &Stage) -> Selector {
         facts,
         preempting: Preempting::ready(evacuations),
         reservations: VictimReservations::default(),
+        read_ahead: ReadAhead::default(),
         members: Members::default(),
         ..stage.bench.selector.clone()
     }

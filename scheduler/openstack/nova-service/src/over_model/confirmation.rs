@@ -1,23 +1,142 @@
 //! Victims hear of a preemption once Placement has confirmed that they are needed, while the swap
 //! is made beside that question.
 
+use super::agents::Agent;
 use super::full_host::{VICTIM, on_host, victim, write};
 use super::preemptions::Stage;
-use super::{host, newcomer, place};
+use super::{LONG, host, newcomer, place};
 use crate::evacuate::{Confirmation, CountedBudgets, PreemptionResult};
 use crate::preemption::{Preemption, PreemptionState, WithdrawalReason};
 use ebbtide_placement_model::{Model, ScriptedStep};
 use oslo_messaging::CallState;
 use std::time::Duration;
 use tokio::sync::oneshot;
+use uuid::Uuid;
 
 const QUESTION: &str = "GET /allocation_candidates";
 
-/// The only record of a newcomer.
+/// The records of a newcomer, from the oldest.
+async fn records(stage: &Stage, of: Uuid) -> Vec<Preemption> {
+    let mut rows = stage.ledger.by_instance(of).await.unwrap();
+    rows.sort_by_key(|row| row.id);
+    let documents = rows.into_iter().map(|row| row.document);
+    documents
+        .map(|document| serde_json::from_value(document).unwrap())
+        .collect()
+}
+
+/// The only record of the first newcomer.
 async fn record(stage: &Stage) -> Preemption {
-    let rows = stage.ledger.by_instance(newcomer(1)).await.unwrap();
-    assert_eq!(rows.len(), 1, "{rows:?}");
-    serde_json::from_value(rows[0].document.clone()).unwrap()
+    let [record] = <[Preemption; 1]>::try_from(records(stage, newcomer(1)).await).unwrap();
+    record
+}
+
+/// How often the consumers of the host were read.
+fn readings(stage: &Stage) -> usize {
+    let seen = stage.bench.placement.seen();
+    let readings = seen
+        .iter()
+        .filter(|seen| seen.what.starts_with(&consumers()));
+    readings.count()
+}
+
+fn consumers() -> String {
+    format!("GET /resource_providers/{}/allocations", host(1))
+}
+
+/// One victim has left for the first newcomer, and what the next one needs was read ahead.
+async fn after_a_preemption() -> (Stage, Agent) {
+    let mut stage = Stage::new().await;
+    stage.bench.look().await;
+    let mut agent = stage.take_agent();
+    let leaving = async {
+        let notice = agent.notice().await;
+        agent.gone(&notice).await;
+        readings(&stage)
+    };
+    let (answer, before) = tokio::join!(stage.bench.ask(newcomer(1), 2), leaving);
+    answer.unwrap();
+    let read_ahead = async {
+        while readings(&stage) == before {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let read_ahead = tokio::time::timeout(LONG, read_ahead).await;
+    read_ahead.expect("the host is read ahead");
+    (stage, agent)
+}
+
+#[tokio::test]
+async fn victims_that_were_read_ahead_are_read_again_beside_the_swap() {
+    let (stage, mut agent) = after_a_preemption().await;
+    let before = readings(&stage);
+    let leaving = async {
+        let notice = agent.notice().await;
+        let by_then = readings(&stage);
+        agent.gone(&notice).await;
+        by_then
+    };
+    let (answer, by_then) = tokio::join!(stage.bench.ask(newcomer(2), 2), leaving);
+    answer.unwrap();
+    assert_eq!(by_then, before + 1, "before the notice");
+    let states: Vec<PreemptionState> = records(&stage, newcomer(2))
+        .await
+        .iter()
+        .map(|record| record.state)
+        .collect();
+    assert_eq!(states, [PreemptionState::Done], "with the first swap");
+    assert_eq!(stage.bench.used(1), 8);
+}
+
+#[tokio::test]
+async fn a_swap_with_victims_that_have_changed_since_they_were_read_ahead_is_made_anew() {
+    let (stage, mut agent) = after_a_preemption().await;
+    let change = |model: &mut Model| {
+        for n in (1..=4)
+            .filter(|n| model.consumer(victim(*n)).is_some())
+            .collect::<Vec<_>>()
+        {
+            assert_eq!(write(model, victim(n), &VICTIM), 204);
+        }
+    };
+    let placement = &stage.bench.placement;
+    placement.once(&consumers(), ScriptedStep::Before(Box::new(change)));
+    let leaving = async {
+        let notice = agent.notice().await;
+        agent.gone(&notice).await;
+    };
+    let (answer, ()) = tokio::join!(stage.bench.ask(newcomer(2), 2), leaving);
+    answer.unwrap();
+    let records = records(&stage, newcomer(2)).await;
+    assert_eq!(records.last().unwrap().state, PreemptionState::Done);
+    assert_eq!(records.len(), 2, "{records:?}");
+    let early = tokio::time::timeout(Duration::from_millis(200), agent.listens()).await;
+    assert!(early.is_err(), "one victim is enough: {early:?}");
+}
+
+#[tokio::test]
+async fn a_victim_that_is_not_needed_since_it_was_read_ahead_stays() {
+    let (stage, mut agent) = after_a_preemption().await;
+    // A release of which only Placement knows makes room for half of what is asked for.
+    let release = |model: &mut Model| assert_eq!(write(model, newcomer(1), &[]), 204);
+    let placement = &stage.bench.placement;
+    placement.once(&consumers(), ScriptedStep::Before(Box::new(release)));
+    let leaving = async {
+        let notice = agent.notice().await;
+        agent.gone(&notice).await;
+    };
+    let (answer, ()) = tokio::join!(stage.bench.ask(newcomer(2), 4), leaving);
+    answer.unwrap();
+    let records = records(&stage, newcomer(2)).await;
+    let [first, second] = records.as_slice() else {
+        panic!("{records:?}")
+    };
+    assert_eq!(first.withdrawal, Some(WithdrawalReason::VictimsUnconfirmed));
+    assert_eq!((first.victims.len(), second.victims.len()), (2, 1));
+    assert_eq!(second.state, PreemptionState::Done);
+    let early = tokio::time::timeout(Duration::from_millis(200), agent.listens()).await;
+    assert!(early.is_err(), "{early:?}");
+    assert_eq!(stage.bench.used(1), 8);
 }
 
 #[tokio::test]

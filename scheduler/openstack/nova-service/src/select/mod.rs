@@ -7,12 +7,14 @@ mod overfull;
 mod placement_snapshot;
 mod preempt;
 mod prefetch;
+mod read_ahead;
 mod request;
 mod reservations;
 mod trial;
 
 pub(crate) use self::members::Members;
 use self::preempt::{PreemptAttempt, plan_options};
+pub(crate) use self::read_ahead::ReadAhead;
 pub(crate) use self::request::SelectRequest;
 pub(crate) use self::reservations::VictimReservations;
 use crate::decisions::Decisions;
@@ -51,6 +53,8 @@ pub(crate) struct Selector {
     pub(crate) metrics: Metrics,
     /// Victims of plans that are not in the ledger yet.
     pub(crate) reservations: VictimReservations,
+    /// What Placement says of the next probable victims.
+    pub(crate) read_ahead: ReadAhead,
     /// Members of server groups whose placement is under way.
     pub(crate) members: Members,
     /// The driver of preemptions, if the operator enabled it and there is a ledger.
@@ -137,6 +141,7 @@ impl Selector {
         request: &mut SelectRequest,
         rebuild: bool,
     ) -> Result<Value, RemoteError> {
+        let _busy = self.read_ahead.busy();
         if request.trial.is_none() {
             self.release.look_if_unknown().await;
         }

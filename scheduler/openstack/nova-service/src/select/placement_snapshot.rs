@@ -20,7 +20,9 @@ impl Selector {
         request: &SelectRequest,
         plan: &PreemptionPlan,
     ) -> Result<PlacementSnapshot, OpenStackError> {
-        if let Some(snapshot) = self.prefetched(request, plan) {
+        // What was kept counts only with its second reading.
+        let foreseen = self.prefetched(request, plan);
+        if let Some(snapshot) = foreseen.filter(|snapshot| !snapshot.is_kept) {
             return Ok(snapshot);
         }
         let (hosts, newcomers) = self.concerned(request, plan);
@@ -43,7 +45,11 @@ impl Selector {
             }
         }
         held.extend(self.held(request, unseen).await?);
-        Ok(PlacementSnapshot { providers, held })
+        Ok(PlacementSnapshot {
+            providers,
+            held,
+            is_kept: false,
+        })
     }
 
     /// What was read ahead, if it has all that the plan needs; once.
@@ -77,7 +83,7 @@ impl Selector {
     /// its allocations; this saves one query for each request. If it does hold something, Placement
     /// refuses the swap (its claim names no consumer generation), and then the scheduler queries
     /// it.
-    fn concerned(
+    pub(super) fn concerned(
         &self,
         request: &SelectRequest,
         plan: &PreemptionPlan,
@@ -103,13 +109,27 @@ impl Selector {
     }
 }
 
-/// The data that Placement has just returned.
+/// Placement's data for a plan.
 pub(super) struct PlacementSnapshot {
     pub(super) providers: Vec<ProviderTruth>,
     held: BTreeMap<Uuid, ConsumerAllocations>,
+    /// They were read before the request arrived, and not just now.
+    pub(super) is_kept: bool,
 }
 
 impl PlacementSnapshot {
+    /// Data that were read before the request arrived. `None`: they do not show all that the
+    /// victims hold.
+    pub(super) fn of_kept(providers: Vec<ProviderTruth>, plan: &PreemptionPlan) -> Option<Self> {
+        let victims = plan.victims.iter();
+        let held = victims.map(|victim| Some((victim.uuid, seen_whole(victim, &providers)?)));
+        Some(Self {
+            held: held.collect::<Option<_>>()?,
+            providers,
+            is_kept: true,
+        })
+    }
+
     /// Whether the snapshot contains everything that the plan needs.
     fn covers(&self, hosts: &BTreeSet<Uuid>, newcomers: &[Uuid], plan: &PreemptionPlan) -> bool {
         let told: BTreeSet<Uuid> = self.providers.iter().map(|p| p.provider).collect();

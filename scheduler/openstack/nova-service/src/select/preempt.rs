@@ -83,11 +83,30 @@ impl Selector {
         };
         self.metrics.question();
         request.trail().took("plan", watch.elapsed());
+        let second = request.ahead().second.take();
+        let second = second.map(|second| (second, plan.clone(), snapshot.providers.clone()));
+        if snapshot.is_kept && second.is_none() {
+            request.ahead().answer = question.answer().await;
+            return None;
+        }
+        let no_room = self.no_room(request, question);
+        let facts = self.facts.clone();
+        let confirmation = Confirmation::of(async move {
+            no_room.await?;
+            let Some((second, plan, kept)) = second else {
+                return Ok(());
+            };
+            let confirmed = second.confirms(&facts, plan, &kept).await;
+            if confirmed.is_err() {
+                facts.providers.note_missed_release();
+            }
+            confirmed
+        });
         let prepared = PreparedPlan {
             plan,
             snapshot,
             budgets: CountedBudgets::default(),
-            confirmation: Some(self.confirmation(request, question)),
+            confirmation: Some(confirmation),
         };
         let round = self.carry_out(request, &asked, evacuations, options, prepared);
         match Box::pin(round).await {
@@ -106,13 +125,17 @@ impl Selector {
         }
     }
 
-    /// Asks Placement to confirm that no host has capacity for a request.
-    fn confirmation(&self, request: &SelectRequest, question: PendingQuestion) -> Confirmation {
+    /// Placement confirms that no host has capacity for a request.
+    fn no_room(
+        &self,
+        request: &SelectRequest,
+        question: PendingQuestion,
+    ) -> impl Future<Output = Result<(), String>> + Send + 'static {
         let (facts, stop) = (self.facts.clone(), request.stop.clone());
         let patience = self.settings.placement_patience;
         let placement = facts.providers.placement(&request.id);
         let asked = question.asked().clone();
-        Confirmation::of(async move {
+        async move {
             let mut patience = RetryBudget::new(patience, &stop);
             let mut answer = question.answer().await.map(|(_, answer)| answer);
             let answer = loop {
@@ -138,7 +161,7 @@ impl Selector {
                 }
                 Err(error) => Err(error.to_string()),
             }
-        })
+        }
     }
 
     /// Frees capacity for a normal request, if evicting preemptible instances can.
@@ -270,8 +293,13 @@ impl Selector {
             budgets,
             confirmation,
         } = prepared;
+        for provider in &snapshot.providers {
+            self.read_ahead.forget(provider.provider);
+        }
         let verdict = self.facts.write(|cloud| {
-            for provider in &snapshot.providers {
+            // What was kept is in memory since it was read.
+            let read = snapshot.providers.iter().filter(|_| !snapshot.is_kept);
+            for provider in read {
                 cloud.consumers_of(provider.provider, provider.generation, &provider.consumers);
             }
             cloud.verify(&mut plan, &snapshot.providers)
@@ -327,6 +355,7 @@ impl Selector {
                     .await
                     .unwrap_or(result);
                 request.trail().planned(plan);
+                self.read_for_the_next(request, asked, evacuations);
                 Round::Made(PreemptAttempt::Room(result, names))
             }
             Ok(PreemptionResult::Refused(why)) => {

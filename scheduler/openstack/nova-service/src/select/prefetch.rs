@@ -7,6 +7,7 @@
 
 use super::decide::put_question;
 use super::placement_snapshot::PlacementSnapshot;
+use super::read_ahead::SecondReading;
 use super::{SelectRequest, Selector};
 use crate::evacuate::Evacuations;
 use ebbtide_nova::model::RequestSpec;
@@ -29,12 +30,16 @@ pub(super) struct Prefetch {
     /// The provider of the host that the request gets if nothing has changed, and whether its known
     /// state is current.
     pub(super) host: Option<(Uuid, bool)>,
+    /// The look at that host which would else be made beside its claim.
+    pub(super) look: Option<EarlyLook>,
     /// Placement's candidates, if memory had none.
     pub(super) answer: Option<(PlacementQuery, Value)>,
     /// The question for them, if a plan need not wait for its answer.
     pub(super) question: Option<PendingQuestion>,
     /// Placement's data for the probable preemption.
     pub(super) snapshot: Option<PlacementSnapshot>,
+    /// If they were kept, their second reading.
+    pub(super) second: Option<SecondReading>,
 }
 
 /// A decision, and the number of changes of the cloud on which it was made.
@@ -99,6 +104,9 @@ impl Selector {
             None => {}
             Some(Likely::Host(host)) => {
                 if !request.redelivered && self.facts.providers.look_after_suffices(host) {
+                    if request.trial.is_none() && !self.facts.others.may_claim() {
+                        request.ahead().look = Some(EarlyLook::begin(self, request, host));
+                    }
                     return;
                 }
                 if let Some(as_known) = self.looks_as_known(request, host).await {
@@ -112,9 +120,11 @@ impl Selector {
                 is_full,
             }) => {
                 let question = PendingQuestion::put(self, request, asked.clone());
-                self.look_for_room(request, &spec, &asked).await;
+                let is_full = is_full && self.facts.providers.sees_releases();
+                let is_full = is_full && request.trial.is_none();
+                self.look_for_room(request, &spec, &asked, is_full).await;
                 let has_plan = request.ahead().snapshot.is_some();
-                if is_full && has_plan && self.facts.providers.sees_releases() {
+                if is_full && has_plan {
                     request.ahead().question = Some(question);
                 } else {
                     request.ahead().answer = question.answer().await;
@@ -180,11 +190,13 @@ impl Selector {
         }
     }
 
+    /// `is_full`: the plan may begin before Placement has answered.
     async fn look_for_room(
         &self,
         request: &SelectRequest,
         spec: &RequestSpec,
         asked: &PlacementQuery,
+        is_full: bool,
     ) {
         // What budgets allow is counted when the plan is made.
         let evacuations = self.preempting.get();
@@ -195,8 +207,14 @@ impl Selector {
         let Some((plan, changes)) = self.plan_if_full(request, spec, asked, &options) else {
             return;
         };
-        if let Ok(snapshot) = self.snapshot(request, &plan).await {
+        let kept = self.read_before(request, &plan).filter(|_| is_full);
+        let read = match kept {
+            Some((snapshot, second)) => Ok((snapshot, Some(second))),
+            None => self.snapshot(request, &plan).await.map(|read| (read, None)),
+        };
+        if let Ok((snapshot, second)) = read {
             let mut ahead = request.ahead();
+            ahead.second = second;
             ahead.snapshot = Some(snapshot);
             ahead.plan = Some(FirstPlan { changes, plan });
         }
@@ -236,5 +254,37 @@ impl PendingQuestion {
     pub(super) async fn answer(self) -> Option<(PlacementQuery, Value)> {
         let answer = self.answer.await.ok()?;
         Some((self.asked, answer))
+    }
+}
+
+/// A look at a host that is on its way. Dropping it gives it up.
+pub(super) struct EarlyLook {
+    pub(super) host: Uuid,
+    as_known: oneshot::Receiver<bool>,
+    _looking: Task,
+}
+
+impl EarlyLook {
+    fn begin(selector: &Selector, request: &SelectRequest, host: Uuid) -> Self {
+        let (tell, as_known) = oneshot::channel();
+        let known = selector.facts.providers.known_generation(host);
+        let placement = selector.facts.providers.placement(&request.id);
+        let looking = task::spawn("look", async move {
+            let found = placement.provider(host).await;
+            let now = found.ok();
+            let now = now.and_then(|now| i64::try_from(now.generation.0).ok());
+            let _ = tell.send(matches!((known, now), (Some(known), Some(now)) if now <= known));
+        });
+        Self {
+            host,
+            as_known,
+            _looking: looking,
+        }
+    }
+
+    /// Whether the host was as it had been known before the look. False: unknown. A claim of this
+    /// scheduler may have raised the generation meanwhile.
+    pub(super) async fn sees_it_as_known(self) -> bool {
+        self.as_known.await.unwrap_or(false)
     }
 }

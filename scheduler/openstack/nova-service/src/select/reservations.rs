@@ -98,7 +98,7 @@ impl VictimReservations {
     }
 
     /// As [`Self::plan`], but nothing is reserved.
-    fn plan_without(
+    pub(super) fn plan_without(
         &self,
         plan: impl FnOnce(&HashSet<Uuid>) -> Result<PreemptionPlan, NoPlan>,
     ) -> Result<PreemptionPlan, (NoPlan, bool)> {

@@ -4,7 +4,7 @@
 //! ([`super::claim`]), reservations ([`super::reservations`]), the ledger ([`super::preempt`]), and
 //! answers that are remembered for server groups ([`super::members`]).
 
-use super::{Members, SelectRequest, Selector, VictimReservations, read_request};
+use super::{Members, ReadAhead, SelectRequest, Selector, VictimReservations, read_request};
 use crate::decisions::{self, Decisions};
 use crate::evacuate::Preempting;
 use crate::facts::Facts;
@@ -82,6 +82,7 @@ impl Selector {
             notices: Notices::default(),
             metrics: Metrics::default(),
             reservations: VictimReservations::default(),
+            read_ahead: ReadAhead::default(),
             members: Members::default(),
             preempting,
             quota: Quota::default(),
