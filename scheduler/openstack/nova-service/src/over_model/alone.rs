@@ -56,8 +56,10 @@ async fn it_looks_beside_its_claim_until_another_scheduler_registers() {
     let (bench, ledger) = alone(2).await;
     assert_eq!(questions(&bench, 1).await, ["look", "claim"]);
     ledger.register("scheduler-2").await.unwrap();
-    // Its look is on its way when it reads of the other one.
-    assert_eq!(questions(&bench, 2).await, ["look", "claim", "look"]);
+    // An early look may be on its way when it reads of the other one.
+    let asked = questions(&bench, 2).await;
+    let claim = asked.iter().position(|asked| *asked == "claim").unwrap();
+    assert!(asked[claim + 1..].contains(&"look"), "{asked:?}");
     assert_eq!(questions(&bench, 3).await, ["claim", "look"]);
 }
 
