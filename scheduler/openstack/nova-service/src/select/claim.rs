@@ -249,8 +249,9 @@ impl Claimer<'_> {
         let early = self.request.ahead().look.take();
         if let ([(host, _)], Some(early)) = (providers.as_slice(), early)
             && early.host == *host
+            && early.sees_it_as_known().await
         {
-            return early.sees_it_as_known().await;
+            return true;
         }
         for (provider, known) in providers {
             let now = self.placement.provider(provider).await;

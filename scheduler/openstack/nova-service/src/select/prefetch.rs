@@ -104,7 +104,10 @@ impl Selector {
             None => {}
             Some(Likely::Host(host)) => {
                 if !request.redelivered && self.facts.providers.look_after_suffices(host) {
-                    if request.trial.is_none() && !self.facts.others.may_claim() {
+                    // A claim under way would raise the generation meanwhile.
+                    let is_at_rest = self.facts.providers.writes_at_rest(host).is_some();
+                    let is_alone = is_at_rest && !self.facts.others.may_claim();
+                    if is_alone && request.trial.is_none() {
                         request.ahead().look = Some(EarlyLook::begin(self, request, host));
                     }
                     return;
