@@ -249,9 +249,8 @@ impl Claimer<'_> {
         let early = self.request.ahead().look.take();
         if let ([(host, _)], Some(early)) = (providers.as_slice(), early)
             && early.host == *host
-            && early.sees_it_as_known().await
         {
-            return true;
+            return early.sees_it_as_known().await;
         }
         for (provider, known) in providers {
             let now = self.placement.provider(provider).await;
