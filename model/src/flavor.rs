@@ -36,8 +36,14 @@ pub const EXPECTED_SECONDS: &str = "ebbtide:expected_seconds";
 pub const MAX_LIFETIME: Seconds = Seconds(365 * 24 * 3600);
 /// Shortest maximum lifetime: a minute.
 pub const MIN_LIFETIME: Seconds = Seconds(60);
+/// Default of the default grace period, in seconds: of `region.default_grace_seconds`, and as text
+/// of `[ebbtide] default_grace` in nova.conf.
+pub const DEFAULT_GRACE_TEXT: &str = "30";
 /// The grace period of a flavor that says nothing, unless the operator's configuration does.
-pub const DEFAULT_GRACE: Seconds = Seconds(30);
+pub const DEFAULT_GRACE: Seconds = match u32::from_str_radix(DEFAULT_GRACE_TEXT, 10) {
+    Ok(seconds) => Seconds(seconds),
+    Err(_) => panic!("DEFAULT_GRACE_TEXT is not a number of seconds"),
+};
 /// Longest grace period. The notice stays unacknowledged on the broker meanwhile, and RabbitMQ
 /// closes channels on deliveries older than 30 minutes (`consumer_timeout`); half of that leaves
 /// room for the interruption itself.

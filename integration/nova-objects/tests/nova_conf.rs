@@ -297,6 +297,15 @@ fn a_filter_or_weigher_from_outside_of_nova_is_named_with_its_option_and_what_ca
 }
 
 #[test]
+fn a_grace_period_that_agents_refuse_is_refused_at_start() {
+    assert!(read("[ebbtide]\ndefault_grace = 900\n").is_ok());
+    let error = read("[ebbtide]\ndefault_grace = 901\n").unwrap_err();
+    for part in ["nova.conf:2: [ebbtide] default_grace", "901", "900"] {
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+#[test]
 fn the_zone_filter_of_older_novas_is_left_out_and_the_operator_told() {
     let conf =
         read("[filter_scheduler]\nenabled_filters = AvailabilityZoneFilter, ComputeFilter\n")

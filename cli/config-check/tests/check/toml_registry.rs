@@ -28,7 +28,7 @@ fn both_clouds_have_the_same_default_grace_period() {
     assert_eq!(
         default(ConfigKind::Scheduler, "region.default_grace_seconds"),
         default(ConfigKind::Nova, "ebbtide.default_grace"),
-        "integration/nova-objects/src/nova_conf/ebbtide.rs has the one of OpenStack mode"
+        "both are DEFAULT_GRACE_TEXT of model/src/flavor.rs"
     );
 }
 

@@ -1,6 +1,7 @@
 //! Section `[ebbtide]`: what the original does not have. Nova's own programs ignore it.
 
 use super::number;
+use ebbtide_model::flavor::{DEFAULT_GRACE_TEXT, MAX_GRACE, MAX_PROTECTED};
 use oslo_config::{Config, Effect, Opt, Result};
 use std::fmt;
 
@@ -167,15 +168,15 @@ options! {
             "600",
             "How long the capacity may take to become free before the preemption is withdrawn.",
         );
-    // The region's default as well.
+    // Agents refuse a notice with a longer grace period.
     DEFAULT_GRACE: Opt::int(GROUP, "default_grace")
-        .between(0, 86_400)
-        .default("30")
+        .between(0, MAX_GRACE.0 as i64)
+        .default(DEFAULT_GRACE_TEXT)
         .unit("seconds")
         .help("120", "Notice to end, for flavors that say nothing.");
-    // The range of the key ebbtide:protected_seconds.
+    // The range of the extra spec ebbtide:protected_seconds.
     DEFAULT_PROTECTED: Opt::int(GROUP, "default_protected")
-        .between(0, 604_800)
+        .between(0, MAX_PROTECTED.0 as i64)
         .default("0")
         .unit("seconds")
         .help(

@@ -1,4 +1,4 @@
-//! Nova's 22 filters, one a file, and their registry.
+//! Nova's filters, one a file, and their registry.
 
 mod aggregate_image_properties_isolation;
 mod aggregate_instance_extra_specs;

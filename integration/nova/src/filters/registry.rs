@@ -1,4 +1,5 @@
-//! The one list of filters. A new filter is a file, a line here, and nothing else.
+//! The one list of filters, which [`by_name`] searches. A new filter has more places than its file
+//! and its line here: see docs/development/checklists/filter.md.
 
 use super::{
     AggregateImagePropertiesIsolation, AggregateInstanceExtraSpecs, AggregateIoOps,

@@ -1,10 +1,10 @@
 //! Holds the order of the folders: a crate depends on crates of its own layer or of lower ones.
 //!
 //! The layers are those of ARCHITECTURE.md. A dependency of tests may also point to `tests`, which
-//! holds what all tests share.
+//! holds what all tests share. Dependencies from outside that belong to a few crates are here, too.
 
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
@@ -19,6 +19,38 @@ const LAYERS: [&[&str]; 9] = [
     &["scheduler/service"],
     &["simulator", "cli"],
     &["tests", "devstack", "fuzz"],
+];
+
+/// Dependencies from outside of the workspace, and the only directories whose programs and libraries
+/// may have them. CONTRIBUTING.md lists the same.
+const ONLY_IN: [(&str, &[&str]); 7] = [
+    ("getrandom", &["runtime"]),
+    (
+        "lapin",
+        &[
+            "integration/amqp",
+            "integration/bus",
+            "integration/oslo-messaging",
+        ],
+    ),
+    ("plotters", &["cli/chart"]),
+    ("reqwest", &["integration/openstack"]),
+    ("sea-orm", &["integration/nova-db", "scheduler/common/store"]),
+    (
+        "tonic",
+        &[
+            "cli",
+            "cli/client",
+            "cli/lab",
+            "cli/server-pool",
+            "cli/shell",
+            "proto",
+            "scheduler/common/rest",
+            "scheduler/service",
+            "weighers/remote",
+        ],
+    ),
+    ("wasmtime", &["weighers/wasm"]),
 ];
 
 /// A dependency between two crates, named by their directories.
@@ -39,8 +71,8 @@ fn layer(directory: &str) -> usize {
     found.unwrap_or_else(|| panic!("{directory} is in no folder of LAYERS: add its folder there"))
 }
 
-/// All dependencies between crates of the workspace.
-fn arrows() -> Vec<Arrow> {
+/// What cargo knows of the workspace, without crates from outside.
+fn metadata() -> Value {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--locked", "--format-version=1"])
@@ -48,18 +80,27 @@ fn arrows() -> Vec<Arrow> {
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");
-    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The directory of each crate below the root of the workspace, by the crate's name.
+fn directories(metadata: &Value) -> BTreeMap<&str, &str> {
     let root = metadata["workspace_root"].as_str().unwrap();
     let packages = metadata["packages"].as_array().unwrap();
-    let directories: BTreeMap<&str, &str> = packages
-        .iter()
-        .map(|package| {
-            let manifest = package["manifest_path"].as_str().unwrap();
-            let directory = Path::new(manifest).parent().unwrap();
-            let directory = directory.strip_prefix(root).unwrap().to_str().unwrap();
-            (package["name"].as_str().unwrap(), directory)
-        })
-        .collect();
+    let named = packages.iter().map(|package| {
+        let manifest = package["manifest_path"].as_str().unwrap();
+        let directory = Path::new(manifest).parent().unwrap();
+        let directory = directory.strip_prefix(root).unwrap().to_str().unwrap();
+        (package["name"].as_str().unwrap(), directory)
+    });
+    named.collect()
+}
+
+/// All dependencies between crates of the workspace.
+fn arrows() -> Vec<Arrow> {
+    let metadata = metadata();
+    let directories = directories(&metadata);
+    let packages = metadata["packages"].as_array().unwrap();
     let mut arrows = Vec::new();
     for package in packages {
         let from = directories[package["name"].as_str().unwrap()];
@@ -88,6 +129,25 @@ fn no_dependency_points_to_a_higher_folder() {
     assert!(arrows.len() > 200, "only {} dependencies", arrows.len());
     let up: Vec<&Arrow> = arrows.iter().filter(|arrow| runs_up(arrow)).collect();
     assert!(up.is_empty(), "dependencies that point up: {up:#?}");
+}
+
+#[test]
+fn a_dependency_that_belongs_to_a_few_crates_is_in_no_other() {
+    let metadata = metadata();
+    let directories = directories(&metadata);
+    for (dependency, allowed) in ONLY_IN {
+        let packages = metadata["packages"].as_array().unwrap().iter();
+        let users = packages.filter(|package| {
+            let mut own = package["dependencies"].as_array().unwrap().iter();
+            own.any(|d| d["name"] == dependency && d["kind"].as_str() != Some("dev"))
+        });
+        let users = users.map(|package| directories[package["name"].as_str().unwrap()]);
+        // These crates are no part of the product.
+        let users = users.filter(|of| layer(of) < LAYERS.len() - 1);
+        let users: BTreeSet<&str> = users.collect();
+        let allowed = allowed.iter().copied().collect();
+        assert_eq!(users, allowed, "{dependency}: ONLY_IN and CONTRIBUTING.md");
+    }
 }
 
 #[test]

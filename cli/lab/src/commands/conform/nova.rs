@@ -18,7 +18,7 @@ use verdict::{CaseDifference, ConformSummary};
 /// Help of the command.
 pub(super) const HELP: &str = "\
 Reads cases with Nova's answers, recorded by integration/nova/oracle/nova_oracle.py, decides each one
-and compares everything that Nova defines: the verdict of each of the 22 filters on each host, the
+and compares everything that Nova defines: the verdict of each filter on each host, the
 pipeline, raw, normalised and weighted numbers of all weighers to the last bit, the order, what chance
 may choose, claims, selections and alternates, what they use up, the Placement query, and the class
 of error where Nova fails. Exit code 1 unless all cases agree. Needs no region.
