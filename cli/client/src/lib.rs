@@ -1,5 +1,4 @@
-//! The connection to a region: what it takes to speak to its services, for the programs of people
-//! and for `ebbtide-batch`.
+//! The client of a region's gRPC API, for the commands and for `ebbtide-batch`.
 //!
 //! - `region` connects, `credentials` proves the caller's identity, `channel` sends it with every
 //!   call, `endpoint` reads addresses.

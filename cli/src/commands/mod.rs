@@ -1,5 +1,5 @@
-//! The commands, one file a noun: their tree, their groups in the help, their start. The options of
-//! a command stand in its own file.
+//! The commands of `ebbtide`: the list of all nouns, their groups in the help, and the call of each.
+//! The arguments of a noun are in its own file.
 
 pub mod advice;
 pub mod aggregate;

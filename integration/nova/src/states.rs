@@ -1,4 +1,4 @@
-//! Many host states: a plain list, or one of which copies cost nothing.
+//! Lists of host states: a plain one, and one that is cheap to clone.
 
 use crate::model::HostState;
 use std::sync::Arc;
@@ -48,13 +48,13 @@ impl States for Vec<HostState> {
     }
 }
 
-/// States in a chunk: changing one state of a copy copies so many pointers.
+/// States in a chunk, so the number of pointers that a change of one state in a clone copies.
 const CHUNK: usize = 64;
 
 type Chunk = Vec<Arc<HostState>>;
 
-/// Host states of which a copy is one pointer. What is changed in a copy is copied then, and
-/// nothing else.
+/// Host states whose clone costs one pointer. A change of a clone copies the changed state and the
+/// pointers of its chunk (copy on write).
 #[derive(Debug, Clone, Default)]
 pub struct HostStates {
     chunks: Arc<Vec<Arc<Chunk>>>,

@@ -46,9 +46,10 @@ pub struct Job {
 impl Job {
     /// Checks the terms.
     ///
-    /// # Errors If a time is zero or too long, if a price is out of range or the preemptible price
-    /// is above the on-demand price, and [`DeadlineError::Infeasible`] if work and one changeover
-    /// do not fit.
+    /// # Errors
+    /// [`DeadlineError::Zero`] and [`DeadlineError::TooLong`] for a time, [`DeadlineError::Prices`]
+    /// if a price is out of range or the preemptible price is above the on-demand price, and
+    /// [`DeadlineError::Infeasible`] if work and one changeover do not fit before the deadline.
     pub fn new(terms: JobTerms) -> Result<Self, DeadlineError> {
         let positive = [("work", terms.work), ("poll interval", terms.poll)];
         for (what, seconds) in positive {

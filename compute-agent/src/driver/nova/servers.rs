@@ -1,4 +1,5 @@
-//! The servers of a cloud by host: a thousand hosts each ask for their own every second.
+//! The servers of a cloud, indexed by host: one agent serves up to a thousand hosts, and each asks
+//! for its own servers every second.
 
 use ebbtide_openstack::compute::Server;
 use std::collections::{BTreeMap, BTreeSet};

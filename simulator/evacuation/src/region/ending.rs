@@ -1,13 +1,14 @@
-//! Once faults stop, everything ends, and what hosts have is what the database believes.
+//! The end of a world, after its last fault: every evacuation and start comes to an end, and the
+//! hosts then run the servers that the database lists.
 
 use super::world::RegionWorld;
 use crate::violation::Invariant;
 use ebbtide_model::ServerStatus;
 
-/// Longer than all limits of a world one after the other: three hosts that are tried, each with its
-/// notices, graces and starts.
+/// Longest time that a world may take to end, in seconds: three hosts are tried one after another,
+/// each with its notices, grace periods and starts.
 const SECONDS: u32 = 400;
-/// At least so long: two heartbeats and a dead host.
+/// Shortest, in seconds: two heartbeats, and the time after which a host counts as dead.
 const AT_LEAST: u32 = 45;
 
 impl RegionWorld {

@@ -124,8 +124,8 @@ fn fill(state: &DecisionState<'_>, places: &[RankedCandidate], column: Column) -
             each(&|p| p.eviction.as_ref().map_or(0.0, |e| e.victims.len() as f64))
         }
         Column::NormalRoom => places.iter().map(|p| normal_room(state, p.host)).collect(),
-        // What an engine's host does not tell: alike everywhere, so that the weighers that read it
-        // decide nothing.
+        // Hosts of a region do not report these. The same number for all hosts: a weigher that
+        // reads one of them decides nothing.
         Column::FailedBuilds
         | Column::HypervisorVersion
         | Column::FreePciDevices

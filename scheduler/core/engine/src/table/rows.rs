@@ -1,10 +1,10 @@
-//! Many rows without one large allocation: growing never copies them, and never holds twice what is
-//! there.
+//! The instance rows of the host table, in chunks of fixed size. A `Vec` would copy all rows when it
+//! grows, and hold both copies meanwhile.
 
 use super::{InstanceRow, Slot, index_of};
 use std::ops::{Index, IndexMut};
 
-/// Rows a chunk; 400 kB of them.
+/// Rows in a chunk, which takes 400 kB.
 const CHUNK: usize = 4096;
 
 /// The instances, by slot.
@@ -14,14 +14,14 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// How many there are, free ones included.
+    /// Number of rows, free ones included.
     pub(super) fn len(&self) -> usize {
         self.chunks
             .last()
             .map_or(0, |last| (self.chunks.len() - 1) * CHUNK + last.len())
     }
 
-    /// One more.
+    /// Appends a row and returns its slot.
     pub(super) fn push(&mut self, row: InstanceRow) -> Slot {
         let slot = Slot(index_of(self.len()));
         match self.chunks.last_mut() {

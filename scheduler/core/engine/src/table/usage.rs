@@ -10,16 +10,17 @@ pub struct ClassUsage {
     pub class: ResourceClass,
     /// What instances may use in all: (total − reserved) × allocation ratio.
     pub capacity: i64,
-    /// What normal instances use, claims and builds included, and what no eviction frees: the disks
-    /// of preemptible instances that would be stopped or hibernated, or have been.
+    /// Used by normal instances, claims and builds included, plus what no eviction frees: the disks
+    /// of preemptible instances that are, or as victims would be, stopped or hibernated.
     pub normal: i64,
-    /// What would get free of preemptible instances that are not leaving.
+    /// What an eviction of all preemptible instances that are not leaving yet would free.
     pub preemptible: i64,
-    /// What gets free of preemptible instances that are leaving.
+    /// What the preemptible instances that are leaving will free.
     pub leaving: i64,
-    /// The part of `normal` and `preemptible` together whose room is only promised so far.
+    /// The part of `normal` and `preemptible` that belongs to claims whose instances have not
+    /// started yet.
     pub claimed: i64,
-    /// Free in the full state h_f: negative while victims leave whose room is claimed already.
+    /// Free in the full state h_f. Negative while victims leave whose capacity is claimed already.
     pub free_full: i64,
     /// Free in the normal state h_n.
     pub free_normal: i64,
@@ -32,8 +33,8 @@ pub struct HostUsage {
     pub host: String,
     /// Whether it may get new instances.
     pub health: HostHealth,
-    /// All its instances, those not counted that are stopped or hibernated: of them only the
-    /// amounts below know.
+    /// Its instances without those that are stopped or hibernated. `classes` includes what these
+    /// still hold.
     pub instances: u32,
     /// Its preemptible instances that are not leaving.
     pub preemptible_instances: u32,

@@ -2,9 +2,10 @@
 //! be resumed, which one is first, and what has to stay free.
 //!
 //! - **Fair.** The project with the fewest resumptions within the window goes first, then the
-//!   server that has waited longest. A server that does not fit is overtaken. In every second
-//!   `hold_seconds` of its wait, however, the first of these reserves the free capacity, so that
-//!   neither small servers keep a large one waiting for ever nor the other way round.
+//!   server that has waited longest. A server that does not fit is overtaken by smaller ones in
+//!   every other period of `hold_seconds`. In the periods between, the first server that does not
+//!   fit reserves the free capacity. So small servers do not keep a large one waiting for ever, nor
+//!   a large one the small ones.
 //! - **No thrashing.** A server that is evicted again before it has run for `window_seconds` stays
 //!   away twice as long as the last time, up to `max_seconds`. So does one whose resumption fails.
 //!   A server is resumed only if `reserve_percent` of the host stays free for the next request,
