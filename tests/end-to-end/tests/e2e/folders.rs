@@ -35,7 +35,10 @@ const ONLY_IN: [(&str, &[&str]); 7] = [
     ),
     ("plotters", &["cli/chart"]),
     ("reqwest", &["integration/openstack"]),
-    ("sea-orm", &["integration/nova-db", "scheduler/common/store"]),
+    (
+        "sea-orm",
+        &["integration/nova-db", "scheduler/common/store"],
+    ),
     (
         "tonic",
         &[
