@@ -17,6 +17,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::driver::Driver;
 use crate::error::AgentError;
 use crate::fence::Fence;
+use crate::health::Health;
 use crate::journal::{self, FileStorage, Storage};
 use crate::protocol::AgentPolicy;
 use ebbtide_bus::{Bus, QueuePrefix};
@@ -85,6 +86,7 @@ pub struct Agent {
     driver: Arc<dyn Driver>,
     clock: Arc<dyn Clock>,
     storage: StorageMaker,
+    health: Health,
 }
 
 impl std::fmt::Debug for Agent {
@@ -105,6 +107,7 @@ impl Agent {
             driver,
             clock: Arc::new(SystemClock),
             storage: Box::new(|path| Box::new(FileStorage::new(path))),
+            health: Health::default(),
         }
     }
 
@@ -112,6 +115,13 @@ impl Agent {
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
+        self
+    }
+
+    /// Its health is told to `health`, which the agents of a process share.
+    #[must_use]
+    pub fn with_health(mut self, health: Health) -> Self {
+        self.health = health;
         self
     }
 
@@ -186,6 +196,7 @@ impl Agent {
                 }
                 SessionEnd::JournalBroken(error) => {
                     tracing::error!(code = error.code(), host, "{error}");
+                    self.health.closed(host, &error);
                     tokio::select! {
                         () = tokio::time::sleep(JOURNAL_RETRY) => {}
                         () = shutdown.cancelled() => return Ok(()),

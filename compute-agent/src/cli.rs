@@ -101,12 +101,19 @@ impl ConfigArgs {
     /// The configuration that file, environment and these flags make together.
     ///
     /// # Errors
-    /// See [`Config::read`].
+    /// See [`Config::read`]; a credential of systemd cannot be read.
     pub fn read(
         &self,
         environment: impl Iterator<Item = (String, String)>,
     ) -> Result<Config, AgentError> {
         let mut overrides = overrides_from(environment);
+        let credentials = ebbtide_service_manager::credentials()
+            .map_err(|error| AgentError::config("credential", error.to_string()))?;
+        overrides.extend(credentials.into_iter().map(|(key, value)| Override {
+            origin: format!("credential ebbtide_{key}"),
+            key,
+            value,
+        }));
         let mut flag = |key: &str, value: &Option<String>, origin: &str| {
             overrides.extend(value.iter().map(|value| Override {
                 key: key.to_owned(),

@@ -10,12 +10,16 @@ use ebbtide_bus::{AmqpConfig, BrokerUrl, BusIdentity, QueueKind, QueuePrefix, Tl
 use ebbtide_model::settings::{Setting, Shape, Type, check_ranges};
 use ebbtide_model::{names, toml_text};
 use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::{Table, Value};
 
 /// Environment variables that begin so are configuration.
 pub const ENVIRONMENT_PREFIX: &str = "EBBTIDE_AGENT__";
+
+/// Where the state is without `state_dir`.
+const STATE_DIR: &str = "/var/lib/ebbtide-agent";
 
 /// Keys whose value is text even if it looks like something else (a host may be called `17`).
 const TEXT_KEYS: &[&str] = &[
@@ -36,13 +40,16 @@ ebbtide_model::settings! {
     /// The agent's configuration.
     #[derive(Debug, Clone, PartialEq)]
     pub struct Config: Plain {
-        /// The host for which this agent speaks: its name in the region, and of its queue.
-        pub host: String => key("compute-1");
+        /// The host for which this agent speaks: its name in the region, and of its queue. Without
+        /// it the name of the machine, as Nova's `host`.
+        pub host: String = String::new() => key("compute-1");
         /// Where journal, lock and the simulated hypervisor are: a directory that only this agent
         /// uses, on a disk that lasts.
-        pub state_dir: PathBuf => key("/var/lib/ebbtide-agent");
+        pub state_dir: PathBuf = PathBuf::from(STATE_DIR) => key("/srv/ebbtide-agent");
         /// The connection to the scheduler.
         pub bus: BusSettings;
+        /// Metrics and health of the agent.
+        pub http: HttpSettings;
         /// Intervals and limits of the agent.
         pub agent: AgentSettings;
         /// Numbers of tries and time limits of evacuations.
@@ -135,6 +142,17 @@ ebbtide_model::settings! {
         /// this limits the evacuations at one time.
         // More than the number of servers of any host.
         pub prefetch: u16 = 4_096 => key("1024").range(16..=65_535);
+    }
+}
+
+ebbtide_model::settings! {
+    /// The table `http`.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct HttpSettings: Default {
+        /// Where `/metrics`, `/healthz` and `/readyz` are, ADDRESS:PORT, without TLS or login.
+        /// Without it they are nowhere.
+        // Not on by default: several agents may run on one machine.
+        pub listen: Option<SocketAddr> = None => key("127.0.0.1:7472");
     }
 }
 
@@ -252,22 +270,13 @@ impl Config {
     /// # Errors
     /// [`AgentError::Config`] with the key.
     pub fn from_table(mut table: Table) -> Result<Self, AgentError> {
-        let host = text(&mut table, "host")?.ok_or_else(|| {
-            AgentError::config(
-                "host",
-                "it is missing; write host = \"NAME\" or give --host NAME",
-            )
-        })?;
-        let state_dir = text(&mut table, "state_dir")?.ok_or_else(|| {
-            AgentError::config(
-                "state_dir",
-                "it is missing; name a directory that only this agent uses",
-            )
-        })?;
+        let host = text(&mut table, "host")?.unwrap_or_else(machine_name);
+        let state_dir = text(&mut table, "state_dir")?.unwrap_or_else(|| STATE_DIR.to_owned());
         let config = Self {
             host,
             state_dir: state_dir.into(),
             bus: section(&mut table, "bus")?,
+            http: section(&mut table, "http")?,
             agent: section(&mut table, "agent")?,
             evacuation: section(&mut table, "evacuation")?,
             fence: section(&mut table, "fence")?,
@@ -275,7 +284,7 @@ impl Config {
             log: section(&mut table, "log")?,
         };
         if let Some(key) = table.keys().next() {
-            let known = "host, state_dir, bus, agent, evacuation, fence, driver, log";
+            let known = "host, state_dir, bus, http, agent, evacuation, fence, driver, log";
             return Err(AgentError::config(
                 key,
                 format!("it is unknown, use one of {known}"),
@@ -388,6 +397,12 @@ impl Config {
         }
         Ok(agent)
     }
+}
+
+/// The name of this machine, as Nova takes it for `host`.
+fn machine_name() -> String {
+    let name = rustix::system::uname();
+    name.nodename().to_string_lossy().into_owned()
 }
 
 fn text(table: &mut Table, key: &'static str) -> Result<Option<String>, AgentError> {

@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::driver::DriverError;
 use crate::driver::registry::Fleet;
 use crate::error::AgentError;
+use crate::health::Health;
 use async_trait::async_trait;
 use ebbtide_bus::{Bus, BusError, BusStatus, Outgoing, QueueName, Subscription};
 use ebbtide_runtime::task::TaskSet;
@@ -42,6 +43,7 @@ pub async fn serve(
     config: &Config,
     fleet: Arc<dyn Fleet>,
     clock: Arc<dyn Clock>,
+    health: &Health,
     connect: impl Fn() -> Result<Arc<dyn Bus>, AgentError>,
     shutdown: CancellationToken,
 ) -> Result<(), AgentError> {
@@ -69,6 +71,7 @@ pub async fn serve(
                     match open(config, &*fleet, &host, bus, &clock) {
                         Ok(agent) => {
                             let (name, shutdown) = (host.clone(), shutdown.clone());
+                            let agent = agent.with_health(health.clone());
                             let span = tracing::info_span!("host", name);
                             let serving = async move { (name, agent.serve(shutdown).await) };
                             agents.spawn(serving.instrument(span));
@@ -305,7 +308,8 @@ mod tests {
         let fleet: Arc<dyn Fleet> = Arc::clone(&away) as Arc<dyn Fleet>;
         let connect = || -> Result<Arc<dyn Bus>, AgentError> { unreachable!("no host to connect") };
         let clock = Arc::new(SystemClock);
-        let serving = serve(&config, fleet, clock, connect, shutdown.clone());
+        let health = Health::default();
+        let serving = serve(&config, fleet, clock, &health, connect, shutdown.clone());
         let watching = async {
             let attempts = usize::try_from(START_ATTEMPTS).unwrap() + 2;
             while away.0.load(Ordering::SeqCst) < attempts {
@@ -350,10 +354,12 @@ mod tests {
             Ok(Arc::new(broker.connect()))
         };
         let shutdown = CancellationToken::new();
+        let health = Health::default();
         let serving = serve(
             &config,
             Arc::new(Growing::default()),
             Arc::new(SystemClock),
+            &health,
             connect,
             shutdown.clone(),
         );

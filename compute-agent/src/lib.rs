@@ -11,6 +11,7 @@
 //! - [`agent`] does what it decided: bus, journal, driver, time.
 //! - [`driver`] is the contract with hypervisors, its conformance suite, and the drivers.
 //! - [`journal`] is what survives a crash of the agent.
+//! - [`health`] is what systemd, Prometheus and load balancers see of it.
 //!
 //! The program `ebbtide-agent` is a thin edge around [`Agent::run`]; the scheduler's embedded mode
 //! calls it in its own process.
@@ -23,6 +24,7 @@ pub mod driver;
 pub mod error;
 pub mod fence;
 pub mod fleet;
+pub mod health;
 pub mod journal;
 pub mod logging;
 pub mod metadata;
@@ -35,3 +37,4 @@ pub use config::Config;
 /// real thing.
 pub use ebbtide_agent_protocol as protocol;
 pub use error::AgentError;
+pub use health::Health;

@@ -4,8 +4,10 @@ use clap::Parser;
 use ebbtide_agent::cli::{self, Cli, Command, ConfigArgs, ConfigCommand};
 use ebbtide_agent::clock::{Clock, SystemClock};
 use ebbtide_agent::driver::registry::{self, DriverContext};
-use ebbtide_agent::{Agent, AgentError, fleet, logging};
+use ebbtide_agent::health::pages::Pages;
+use ebbtide_agent::{Agent, AgentError, Health, fleet, logging};
 use ebbtide_bus::{AmqpBus, Bus};
+use ebbtide_service_manager as service_manager;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -74,21 +76,40 @@ fn run(args: &ConfigArgs) -> Result<(), AgentError> {
         let connect =
             || -> Result<Arc<dyn Bus>, AgentError> { Ok(Arc::new(AmqpBus::open(config.amqp()?)?)) };
         let fleet = registry::fleet(&config.driver.kind, &context)?;
+        let health = Health::default();
+        let _pages = match config.http.listen {
+            Some(listen) => Some(Pages::serve(health.clone(), listen).await?),
+            None => None,
+        };
+        let seen = health.clone();
+        let _watchdog = service_manager::watch(move || {
+            let alive = seen.stuck().is_empty();
+            async move { alive }
+        });
         let serving = async {
             if let Some(fleet) = fleet {
-                return fleet::serve(&config, fleet, clock, connect, shutdown.clone()).await;
+                let stop = shutdown.clone();
+                return fleet::serve(&config, fleet, clock, &health, connect, stop).await;
             }
             let driver = registry::build(&config.driver.kind, &context)?;
             let agent = Agent::new(config.agent_config()?, connect()?, driver).with_clock(clock);
+            let agent = agent.with_health(health.clone());
             agent.serve(shutdown.clone()).await
         };
         tokio::pin!(serving);
+        let mut is_ready = false;
         loop {
             tokio::select! {
                 served = &mut serving => return served,
+                () = health.opened(), if !is_ready => {
+                    is_ready = true;
+                    service_manager::ready(&format!("agent of {}", config.host));
+                    continue;
+                }
                 _ = terminate.recv() => tracing::info!("SIGTERM"),
                 _ = interrupt.recv() => tracing::info!("SIGINT"),
             }
+            service_manager::stopping();
             shutdown.cancel();
         }
     })

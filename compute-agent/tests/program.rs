@@ -241,7 +241,7 @@ fn a_wrong_configuration_is_named_and_ends_with_2() {
     assert_eq!(wrong.status.code(), Some(2));
     let said = text(&wrong.stderr);
     assert!(
-        said.contains("EB-AGENT-001: configuration: state_dir: it is missing"),
+        said.contains("EB-AGENT-001: configuration: driver.simulated.inventory: it is missing"),
         "{said}"
     );
     assert_eq!(run(&["walk"]).status.code(), Some(2));

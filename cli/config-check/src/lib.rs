@@ -16,6 +16,7 @@ mod nova;
 mod nova_names;
 mod nova_semantics;
 pub mod registry;
+mod sample;
 mod scheduler;
 mod secrets;
 mod toml_file;
@@ -25,6 +26,7 @@ mod weights;
 pub use explain::{key_as_text, markdown};
 pub use finding::{CheckReport, EffectiveOrder, Finding, Level, Position, WeigherShare, code};
 pub use registry::{Applies, ConfigKind, Key, KeyInFile, Type};
+pub use sample::sample;
 
 use ebbtide_config::ConfigError;
 use std::fs::Metadata;

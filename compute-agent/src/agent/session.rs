@@ -12,6 +12,7 @@ use super::{Agent, AgentConfig};
 use crate::clock::Clock;
 use crate::driver::{Driver, DriverError, ServerView};
 use crate::error::AgentError;
+use crate::health::HostHealth;
 use crate::journal::{Journal, Storage};
 use crate::protocol::{AgentCore, AgentEffect, AgentInput, JournalRecord, Token};
 use ebbtide_bus::{Bus, BusError, BusStatus, Delivery, QueueName, Subscription, SubscriptionState};
@@ -72,6 +73,7 @@ pub(super) struct AgentSession {
     speaks: watch::Sender<bool>,
     /// The agent is stopping and begins nothing new.
     stopping: bool,
+    health: HostHealth,
 }
 
 impl AgentSession {
@@ -114,12 +116,16 @@ impl AgentSession {
         });
         let mut worker = TaskSet::new("publisher");
         worker.spawn(work);
+        let status = agent.bus.status();
+        let health = agent
+            .health
+            .open(&config.host, config.poll_interval, status.clone());
         Ok(Self {
             bus: Arc::clone(&agent.bus),
             driver: Arc::clone(&agent.driver),
             clock: Arc::clone(&agent.clock),
             steps,
-            status: agent.bus.status(),
+            status,
             config,
             queue,
             journal: Arc::new(Mutex::new(journal)),
@@ -137,6 +143,7 @@ impl AgentSession {
             hold: None,
             speaks,
             stopping: false,
+            health,
         })
     }
 
@@ -162,6 +169,7 @@ impl AgentSession {
             if self.stopping && self.calls.is_empty() && self.publisher.is_idle() {
                 return Ok(SessionEnd::Shutdown);
             }
+            self.health.beat(self.core.remembered_count());
             let sleep = self.sleep();
             // The core acts on confirmations of the broker only while commands can arrive: a spare
             // may be waiting for the report that was just confirmed.
@@ -170,6 +178,7 @@ impl AgentSession {
                 () = shutdown.cancelled(), if !self.stopping => {
                     tracing::info!("asked to end: taking no more commands");
                     self.stopping = true;
+                    self.health.ending();
                     // Unsettled deliveries return to the queue when the session ends.
                     self.subscription = None;
                     give_up = Some(self.patience_ends());
@@ -199,10 +208,13 @@ impl AgentSession {
                     self.subscribed(opened)?;
                     continue;
                 }
-                answer = self.calls.next() => Some(Self::handle_result(answer)),
+                answer = self.calls.next() => Some(self.handle_result(answer)),
                 () = wait_for_change(&mut self.status), if !listens => continue,
                 sent = self.publisher.next(), if listens => Some(match sent {
-                    PublishResult::Confirmed(report) => AgentInput::Published(report),
+                    PublishResult::Confirmed(report) => {
+                        self.health.reported();
+                        AgentInput::Published(report)
+                    }
                     PublishResult::Impossible(report, reason) => AgentInput::Unpublishable { report, reason },
                 }),
                 () = self.dead_letters.next() => continue,
@@ -265,6 +277,9 @@ impl AgentSession {
                  host name"
             );
         }
+        // A carrier without rivals says nothing of them.
+        self.health
+            .consumes(matches!(hold, None | Some(SubscriptionState::Held)));
         self.speaks.send_if_modified(|speaks| {
             let may = hold != Some(SubscriptionState::Taken)
                 && (hold != Some(SubscriptionState::Waiting) || *speaks);
@@ -301,6 +316,7 @@ impl AgentSession {
                     redelivered = delivery.redelivered, "received"
                 );
                 fail_points::read(&message.body);
+                self.health.command();
                 let token = Token(self.next_token);
                 self.next_token += 1;
                 self.deliveries.insert(token, delivery);
@@ -326,7 +342,7 @@ impl AgentSession {
         });
     }
 
-    fn handle_result(answer: ActionResult) -> AgentInput {
+    fn handle_result(&self, answer: ActionResult) -> AgentInput {
         let ActionResult {
             action,
             server_id,
@@ -334,6 +350,7 @@ impl AgentSession {
             result,
         } = answer;
         fail_points::after_result(&result);
+        self.health.called(result.is_ok());
         match &result {
             Ok(done) => tracing::debug!(%server_id, action = words, ?done, "the hypervisor did it"),
             Err(error) => {
@@ -359,6 +376,7 @@ impl AgentSession {
     }
 
     fn handle_views(&mut self, views: Views) -> Option<AgentInput> {
+        self.health.listed(views.as_ref().err());
         match views {
             Ok(views) => {
                 self.publisher.beat_if_news(&in_short(&views));

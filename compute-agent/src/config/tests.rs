@@ -109,14 +109,20 @@ fn a_password_is_in_no_message() {
 #[test]
 fn what_is_missing_is_named() {
     let missing = |text: &str| Config::from_table(text.parse().unwrap()).unwrap_err();
-    assert!(missing("").to_string().contains("host: it is missing"));
-    let error = missing("host = \"a\"").to_string();
-    assert!(error.contains("state_dir: it is missing"), "{error}");
-    let error = missing("host = \"a\"\nstate_dir = \"/x\"").to_string();
+    let error = missing("").to_string();
     assert!(
         error.contains("driver.simulated.inventory: it is missing"),
         "{error}"
     );
+}
+
+#[test]
+fn a_host_without_a_name_is_called_as_its_machine() {
+    let text = "[driver.simulated]\ninventory = { VCPU = 4 }";
+    let config = Config::from_table(text.parse().unwrap()).unwrap();
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    assert_eq!(config.host, name.trim_end());
+    assert_eq!(config.state_dir, Path::new("/var/lib/ebbtide-agent"));
 }
 
 #[test]

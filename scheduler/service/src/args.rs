@@ -91,16 +91,22 @@ impl Args {
             || self.shadow
     }
 
-    /// The configuration that file, environment and these flags make together.
+    /// The configuration that file, environment, credentials of systemd and these flags make
+    /// together; the later wins.
     ///
     /// # Errors
-    /// See [`Config::read`].
+    /// See [`Config::read`]; a credential cannot be read.
     pub fn config(
         &self,
         environment: impl Iterator<Item = (String, String)>,
     ) -> Result<Config, ServiceError> {
-        let mut flags: Vec<(&str, String)> = Vec::new();
-        let mut set = |key: &'static str, value: &Option<String>| {
+        let credentials = ebbtide_service_manager::credentials()
+            .map_err(|error| ServiceError::Config(format!("credential {error}")))?;
+        let of_systemd = credentials.iter();
+        let mut flags: Vec<(&str, String)> = of_systemd
+            .map(|(key, value)| (key.as_str(), value.clone()))
+            .collect();
+        let mut set = |key, value: &Option<String>| {
             if let Some(value) = value {
                 flags.push((key, quoted(value)));
             }

@@ -6,6 +6,7 @@ use ebbtide_scheduler::args::Args;
 use ebbtide_scheduler::nova;
 use ebbtide_scheduler::openstack_api::OpenStackApiConfig;
 use ebbtide_scheduler::{Config, ServiceError};
+use ebbtide_service_manager as service_manager;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -109,6 +110,19 @@ async fn run(config: Config, args: &Args) -> Result<(), ServiceError> {
     }
     let asked = stop.clone();
     let plugins = running.plugins().clone();
+    let region_actor = running.region_actor().clone();
+    // A region actor that waits for a database that is away is alive: it answers with the error.
+    let mut watchdog = service_manager::watch(move || {
+        let region_actor = region_actor.clone();
+        async move {
+            let _ = region_actor.read(|_| ()).await;
+            true
+        }
+    });
+    service_manager::ready(&format!(
+        "gRPC at {}, HTTP at {}",
+        running.grpc, running.http
+    ));
     let finished = running.finish();
     tokio::pin!(finished);
     loop {
@@ -122,9 +136,13 @@ async fn run(config: Config, args: &Args) -> Result<(), ServiceError> {
                 break;
             }
             _ = hangup.recv() => plugins.read_again(args).await,
+            // The region actor ends when all its handles are dropped, also after an error.
+            () = stop.cancelled(), if watchdog.is_some() => watchdog = None,
             ended = &mut finished => return ended,
         }
     }
+    service_manager::stopping();
+    drop(watchdog);
     asked.cancel();
     finished.await
 }

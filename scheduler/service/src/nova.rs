@@ -4,7 +4,11 @@ use crate::args::Args;
 use crate::openstack_api::{self, OpenStackApi, OpenStackApiConfig};
 use crate::oslo_log::{OsloFormat, RequestFields};
 use ebbtide_nova_service::nova_conf::{LogFormat, NovaConf};
-use ebbtide_nova_service::{LimitSource, NovaService, NovaServiceError, PROGRAM, ShadowService};
+use ebbtide_nova_service::{
+    CloudReader, LimitSource, NovaService, NovaServiceError, PROGRAM, ShadowService,
+};
+use ebbtide_runtime::task::{self, Task};
+use ebbtide_service_manager as service_manager;
 use std::fs::OpenOptions;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
@@ -136,6 +140,8 @@ pub async fn run(args: &Args, conf: &NovaConf) -> Result<(), NovaServiceError> {
         let address = api.as_ref().map(|api| api.address);
         write_ready_file(path, &conf.general.host, address)?;
     }
+    let _watchdog = watch(service.reader());
+    service_manager::ready(&format!("scheduler.{}", conf.general.host));
     loop {
         tokio::select! {
             () = wait_for_end_signal(&mut terminate, &mut interrupt) => break,
@@ -143,6 +149,7 @@ pub async fn run(args: &Args, conf: &NovaConf) -> Result<(), NovaServiceError> {
             _ = hangup.recv() => service.reload(read(args)).await,
         }
     }
+    service_manager::stopping();
     let closed = service.close().await;
     if let Some(api) = api {
         api.finish().await;
@@ -172,11 +179,25 @@ async fn shadow(
     if let Some(path) = args.ready_file.as_deref() {
         write_ready_file(path, &conf.general.host, None)?;
     }
+    service_manager::ready(&format!("shadow of scheduler.{}", conf.general.host));
     tokio::select! {
         () = wait_for_end_signal(terminate, interrupt) => {}
         () = stop.cancelled() => {}
     }
+    service_manager::stopping();
     service.close().await
+}
+
+/// The watchdog of systemd, if there is one.
+fn watch(reader: CloudReader) -> Option<Task> {
+    service_manager::watch(move || {
+        let reader = reader.clone();
+        async move {
+            task::blocking(move || reader.wait_until_readable())
+                .await
+                .is_ok()
+        }
+    })
 }
 
 async fn wait_for_end_signal(terminate: &mut Signal, interrupt: &mut Signal) {

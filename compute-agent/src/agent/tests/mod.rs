@@ -418,14 +418,24 @@ async fn a_journal_that_is_corrupt_is_not_guessed_at() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hypervisor_that_does_not_answer_sends_no_heartbeats() {
+async fn a_hypervisor_that_does_not_answer_sends_no_heartbeats_and_is_not_ready() {
     let mut rig = TestHarness::started().await;
     assert!(matches!(rig.next().await, Body::Heartbeat(_)));
+    rig.health.opened().await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(rig.health.not_ready(), [] as [String; 0]);
     rig.change(|state| {
         state.faults.hang.insert(FaultyAction::List, 1_000);
     });
     let heard = tokio::time::timeout(Duration::from_secs(300), rig.next()).await;
     assert!(heard.is_err(), "{heard:?}");
+    let not_ready = rig.health.not_ready();
+    assert!(
+        not_ready[0].contains("does not list its servers"),
+        "{not_ready:?}"
+    );
+    // The agent itself lives: a restart would not make the hypervisor answer.
+    assert_eq!(rig.health.stuck(), [] as [String; 0]);
     rig.change(|state| state.faults = Default::default());
     assert!(matches!(rig.next().await, Body::Heartbeat(_)));
 }

@@ -7,6 +7,7 @@ use crate::driver::simulated::{
     SimulatedDriver, SimulatedSettings, SimulatedState, SimulatedStore,
 };
 use crate::error::AgentError;
+use crate::health::Health;
 use crate::testing::SmallDisk;
 use async_trait::async_trait;
 use ebbtide_bus::{
@@ -137,6 +138,7 @@ pub(super) struct TestHarness {
     pub(super) config: AgentConfig,
     pub(super) bus: Arc<FlakyBus>,
     pub(super) down: Arc<AtomicBool>,
+    pub(super) health: Health,
     running: JoinSet<Result<(), AgentError>>,
     shutdown: CancellationToken,
     next_message: u128,
@@ -169,6 +171,7 @@ impl TestHarness {
             config,
             bus,
             down,
+            health: Health::default(),
             running: JoinSet::new(),
             shutdown: CancellationToken::new(),
             next_message: 1,
@@ -200,6 +203,7 @@ impl TestHarness {
         let bus: Arc<dyn Bus> = Arc::clone(&self.bus) as _;
         let agent = Agent::new(self.config.clone(), bus, Arc::new(driver))
             .with_clock(clock)
+            .with_health(self.health.clone())
             .with_storage(move |_| Box::new(disk.clone()));
         self.running.spawn(agent.serve(self.shutdown.clone()));
     }

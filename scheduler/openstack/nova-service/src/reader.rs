@@ -65,6 +65,12 @@ impl CloudReader {
         }
     }
 
+    /// Waits until the cloud in memory can be read. For a watchdog: a scheduler for which this does
+    /// not return decides nothing either. Blocks the thread.
+    pub fn wait_until_readable(&self) {
+        self.facts.read(|_: &Cloud| ());
+    }
+
     /// The same, for a scheduler that reclaims hosts.
     pub(crate) fn with_reclaims(self, reclaims: HostReclaims) -> Self {
         Self { reclaims, ..self }

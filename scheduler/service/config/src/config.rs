@@ -268,7 +268,8 @@ impl Config {
         }
         for (key, value) in flags {
             let keys: Vec<String> = key.split('.').map(str::to_owned).collect();
-            set(&mut table, &keys, value).map_err(|e| wrong(format!("option for {key}: {e}")))?;
+            set(&mut table, &keys, value)
+                .map_err(|e| wrong(format!("option or credential for {key}: {e}")))?;
         }
         let mut config: Self = Value::Table(table)
             .try_into()

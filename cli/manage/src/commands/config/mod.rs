@@ -1,5 +1,5 @@
-//! `ebbtide-manage config`: every configuration key explained, files of them judged. Needs no
-//! region.
+//! `ebbtide-manage config`: every configuration key explained, files of them judged, files to
+//! begin with. Needs no region.
 
 mod check;
 mod explain;
@@ -31,6 +31,12 @@ Examples:
   ebbtide-manage config check agent.toml --kind agent --strict
   ebbtide-manage config check scheduler.toml -o json | jq '.findings[] | select(.level != \"note\")'";
 
+const SAMPLE: &str = "\
+Examples:
+  ebbtide-manage config sample scheduler > /etc/ebbtide/scheduler.toml
+  ebbtide-manage config sample agent > /etc/ebbtide/agent.toml
+  ebbtide-manage config sample nova | less";
+
 /// What can be done with configuration.
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
@@ -40,6 +46,17 @@ pub enum ConfigCommand {
     /// Judge a configuration file before a program does
     #[command(after_help = CHECK)]
     Check(CheckArgs),
+    /// Print a file with every key, each in a comment with its default
+    #[command(after_help = SAMPLE)]
+    Sample(SampleArgs),
+}
+
+/// Options of `sample`.
+#[derive(Debug, Args)]
+pub struct SampleArgs {
+    /// Whose file
+    #[arg(value_name = "KIND", value_enum)]
+    pub kind: ConfigKind,
 }
 
 /// Whose file.
@@ -101,5 +118,9 @@ pub fn run(context: &mut Context, command: &ConfigCommand) -> Result<(), CliErro
     match command {
         ConfigCommand::Explain(args) => explain::run(context, args),
         ConfigCommand::Check(args) => check::run(context, args),
+        ConfigCommand::Sample(args) => {
+            let text = keys::sample(args.kind.into());
+            context.output.raw(text.trim_end())
+        }
     }
 }
