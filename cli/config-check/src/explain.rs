@@ -67,7 +67,7 @@ pub fn markdown() -> String {
     for kind in ConfigKind::ALL {
         let _ = write!(page, "\n## {}\n\n{}\n", kind.title(), head_of(kind));
         let mut section: Option<&str> = None;
-        for key in registry::sorted(kind) {
+        for key in sorted(kind) {
             if section != Some(key.section()) {
                 section = Some(key.section());
                 let name = if key.section().is_empty() {
@@ -97,6 +97,24 @@ pub fn markdown() -> String {
         }
     }
     page
+}
+
+/// Sections together, in the order in which they come first.
+fn sorted(kind: ConfigKind) -> Vec<&'static Key> {
+    let keys = registry::keys(kind);
+    let mut sections: Vec<&str> = Vec::new();
+    for key in keys {
+        if !sections.contains(&key.section()) {
+            sections.push(key.section());
+        }
+    }
+    let of = |section: &&str| {
+        let section = *section;
+        keys.iter()
+            .filter(move |key| key.section() == section)
+            .collect::<Vec<_>>()
+    };
+    sections.iter().flat_map(of).collect()
 }
 
 /// One key: pairs of what and its answer, those without an answer left out.

@@ -15,22 +15,42 @@ pub fn sample(kind: ConfigKind) -> String {
          judges the file.",
         kind.title()
     ));
-    let mut section = "";
-    for key in registry::sorted(kind) {
-        if key.section() != section {
-            section = key.section();
-            let _ = write!(page, "\n#{}\n", head(section, kind));
+    for table in tables(kind) {
+        if !table.is_empty() {
+            let _ = write!(page, "\n#{}\n", head(table, kind));
         }
-        let _ = write!(page, "\n{}", comment(&key.what));
-        let (_, name) = key.path.rsplit_once('.').unwrap_or(("", &key.path));
-        let value = match key.default.as_str() {
-            "" => key.example.as_str(),
-            default => default,
-        };
-        let separator = if value.is_empty() { " =" } else { " = " };
-        let _ = writeln!(page, "#{name}{separator}{value}{}", note(key));
+        let keys = registry::keys(kind).iter();
+        for key in keys.filter(|key| table_of(key) == table) {
+            let name = key.path.strip_prefix(table).unwrap_or(&key.path);
+            let name = name.trim_start_matches('.');
+            let value = match key.default.as_str() {
+                "" => key.example.as_str(),
+                default => default,
+            };
+            let separator = if value.is_empty() { " =" } else { " = " };
+            let _ = write!(page, "\n{}", comment(&key.what));
+            let _ = writeln!(page, "#{name}{separator}{value}{}", note(key));
+        }
     }
     page
+}
+
+/// The table in which a key stands.
+fn table_of(key: &Key) -> &str {
+    key.path.rsplit_once('.').map_or("", |(table, _)| table)
+}
+
+/// All tables, in the order in which they come first; keys of none come before all tables.
+fn tables(kind: ConfigKind) -> Vec<&'static str> {
+    let mut tables: Vec<&str> = Vec::new();
+    for key in registry::keys(kind) {
+        let table = table_of(key);
+        if !tables.contains(&table) {
+            tables.push(table);
+        }
+    }
+    tables.sort_by_key(|table| !table.is_empty());
+    tables
 }
 
 /// What a reader has to know of a value that is not the default.

@@ -99,25 +99,6 @@ pub fn keys(kind: ConfigKind) -> &'static [Key] {
     }
 }
 
-/// Sections together, in the order in which they come first.
-#[must_use]
-pub fn sorted(kind: ConfigKind) -> Vec<&'static Key> {
-    let keys = keys(kind);
-    let mut sections: Vec<&str> = Vec::new();
-    for key in keys {
-        if !sections.contains(&key.section()) {
-            sections.push(key.section());
-        }
-    }
-    let of = |section: &&str| {
-        let section = *section;
-        keys.iter()
-            .filter(move |key| key.section() == section)
-            .collect::<Vec<_>>()
-    };
-    sections.iter().flat_map(of).collect()
-}
-
 /// All keys of all kinds.
 #[must_use]
 pub fn all() -> Vec<(ConfigKind, &'static Key)> {
