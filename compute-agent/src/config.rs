@@ -41,7 +41,7 @@ ebbtide_model::settings! {
     #[derive(Debug, Clone, PartialEq)]
     pub struct Config: Plain {
         /// The host for which this agent speaks: its name in the region, and of its queue. Without
-        /// it the name of the machine, as Nova's `host`.
+        /// it, or if it is empty, the name of the machine, as Nova's `host`.
         pub host: String = String::new() => key("compute-1");
         /// Where journal, lock and the simulated hypervisor are: a directory that only this agent
         /// uses, on a disk that lasts.
@@ -270,7 +270,8 @@ impl Config {
     /// # Errors
     /// [`AgentError::Config`] with the key.
     pub fn from_table(mut table: Table) -> Result<Self, AgentError> {
-        let host = text(&mut table, "host")?.unwrap_or_else(machine_name);
+        let named = text(&mut table, "host")?.filter(|host| !host.is_empty());
+        let host = named.unwrap_or_else(machine_name);
         let state_dir = text(&mut table, "state_dir")?.unwrap_or_else(|| STATE_DIR.to_owned());
         let config = Self {
             host,

@@ -94,25 +94,26 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    /// The sample with every key set that has a default.
+    /// The sample with every key set that has a default. Entries of lists, tables of the operator's
+    /// own, and tables with keys that have to be there stay away: they are not there by default.
     fn set(kind: ConfigKind) -> String {
+        let all = sample(kind);
+        let tables = all.split("\n#[").map(|table| {
+            let keys = table.lines().filter(|line| !line.starts_with("# "));
+            let keys: Vec<&str> = keys.map(|line| line.trim_start_matches('#')).collect();
+            (table, keys)
+        });
         let mut text = String::new();
-        let mut of_one = true;
-        for line in sample(kind).lines() {
-            match line.strip_prefix('#') {
-                Some(head) if head.starts_with('[') => {
-                    // Entries of lists and tables of the operator's own have required keys.
-                    of_one = !head.starts_with("[[") && !head.contains("NAME");
-                    if of_one {
-                        text.push_str(head);
-                    }
-                }
-                Some(key) if of_one && !key.starts_with(' ') && !key.contains("# example") => {
-                    text.push_str(key);
-                }
-                _ => {}
+        for (number, (table, keys)) in tables.enumerate() {
+            let of_one = !table.starts_with('[') && !table.contains("NAME]");
+            if !of_one || table.contains("has to be there") {
+                continue;
             }
-            text.push('\n');
+            text.push_str(if number == 0 { "" } else { "[" });
+            for key in keys.iter().filter(|key| !key.contains("# example")) {
+                text.push_str(key);
+                text.push('\n');
+            }
         }
         text
     }

@@ -272,7 +272,8 @@ fn what_the_agent_would_refuse_and_what_is_probably_not_meant() {
     ]);
     let missing = judged(ConfigKind::Agent, "");
     assert_eq!(found(&missing, code::VALUE).key, "");
-    assert!(found(&missing, code::VALUE).what.contains("host"));
+    let what = &found(&missing, code::VALUE).what;
+    assert!(what.contains("driver.simulated.inventory"), "{what}");
 }
 
 #[test]

@@ -62,7 +62,7 @@ const PLUGIN: &str =
 const CERTIFICATE_ROW: &str = "[[auth.certificates]]\nname = \"dns:ci.example.org\"\n\
     role = \"tenant\"\nprojects = [\"ci\"]\n";
 
-/// A listener with certificates, which needs somebody to authenticate.
+/// A listener with certificates, which has to authenticate its callers.
 fn server(section: &str, path: &str) -> String {
     let ca = if path.contains(".client_crl") || path.contains(".client_certificates") {
         "client_ca = \"ca.pem\"\n"

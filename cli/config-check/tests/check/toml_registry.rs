@@ -145,7 +145,10 @@ fn program(kind: ConfigKind, table: &Table) -> Result<String, String> {
 
 fn whole(kind: ConfigKind, key: &Key) -> Table {
     let mut table = base(kind, &key.path);
-    merge(&mut table, surroundings::of(&key.path).parse().unwrap());
+    // The agent's pages have no TLS.
+    if (kind, key.path.as_str()) != (ConfigKind::Agent, "http.listen") {
+        merge(&mut table, surroundings::of(&key.path).parse().unwrap());
+    }
     table
 }
 
