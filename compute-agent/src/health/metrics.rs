@@ -1,11 +1,11 @@
 //! Metrics of the agents of this process for Prometheus.
 
+use ebbtide_metrics::shown;
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::{Metric, Registry};
+use prometheus_client::registry::Registry;
 use std::fmt;
 
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -117,16 +117,8 @@ impl Metrics {
     }
 
     pub(super) fn text(&self) -> String {
-        let mut text = String::new();
-        // Writing to a String does not fail.
-        let _ = encode(&mut text, &self.registry);
-        text
+        ebbtide_metrics::text(&self.registry)
     }
-}
-
-fn shown<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
-    registry.register(name, help, metric.clone());
-    metric
 }
 
 fn label(host: &str) -> HostLabel {

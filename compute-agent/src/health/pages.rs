@@ -71,8 +71,10 @@ impl Pages {
 }
 
 async fn metrics(State(health): State<Health>) -> impl IntoResponse {
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], health.metrics())
+    (
+        [(header::CONTENT_TYPE, ebbtide_metrics::CONTENT_TYPE)],
+        health.metrics(),
+    )
 }
 
 /// 503 means: restart it.

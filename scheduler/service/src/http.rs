@@ -105,8 +105,11 @@ async fn metrics(
             pages.bus.borrow().is_ready(),
         );
     }
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], pages.metrics.text()).into_response()
+    (
+        [(header::CONTENT_TYPE, ebbtide_metrics::CONTENT_TYPE)],
+        pages.metrics.text(),
+    )
+        .into_response()
 }
 
 /// Ready if the region can be read and the bus is connected.

@@ -2,14 +2,14 @@
 
 use crate::headroom::HeadroomRule;
 use crate::preemption::{Preemption, PreemptionState, Victim, VictimState};
+use ebbtide_metrics::{shown, shown_seconds};
 use ebbtide_nova_cloud::Counts;
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::{Metric, Registry, Unit};
+use prometheus_client::registry::Registry;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -268,30 +268,8 @@ impl Metrics {
         let instances = |kind| self.instances.get_or_create(&Label { kind }).clone();
         instances("preemptible").set(number(counts.preemptible));
         instances("normal").set(number(counts.instances.saturating_sub(counts.preemptible)));
-        let mut text = String::new();
-        if let Err(error) = encode(&mut text, &self.registry) {
-            // Writing into a string does not fail.
-            tracing::error!("the metrics could not be written: {error}");
-        }
-        text
+        ebbtide_metrics::text(&self.registry)
     }
-}
-
-/// A metric that the page shows under this name, behind `ebbtide_`.
-fn shown<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
-    registry.register(name, help, metric.clone());
-    metric
-}
-
-/// The same of a time, in seconds; its name ends in `_seconds`.
-fn shown_seconds<M: Metric + Clone>(
-    registry: &mut Registry,
-    name: &str,
-    help: &str,
-    metric: M,
-) -> M {
-    registry.register_with_unit(name, help, Unit::Seconds, metric.clone());
-    metric
 }
 
 #[cfg(test)]
@@ -328,23 +306,10 @@ mod tests {
         }
     }
 
-    /// The names under which [`shown`] and [`shown_seconds`] show metrics.
     #[test]
     fn every_metric_has_its_row_in_the_pages_of_openstack_mode() {
         let page = include_str!("../../../../docs/openstack/openstack.md");
-        let source: Vec<&str> = include_str!("metrics.rs").split_whitespace().collect();
-        let source = source.join(" ");
-        let declared = source.split("to, \"").skip(1);
-        let names: Vec<&str> = declared.filter_map(|rest| rest.split('"').next()).collect();
-        assert!(names.len() > 10, "{names:?}");
-        for name in names {
-            let ends =
-                ["", "_total", "_seconds"].map(|unit| [format!("{unit}`"), format!("{unit}{{")]);
-            let mut ends = ends.iter().flatten();
-            assert!(
-                ends.any(|end| page.contains(&format!("`ebbtide_{name}{end}"))),
-                "write a row for ebbtide_{name} into docs/openstack/openstack.md, section Monitor"
-            );
-        }
+        let missing = ebbtide_metrics::without_row(include_str!("metrics.rs"), page, "ebbtide_");
+        assert_eq!(missing, [] as [String; 0], "write a row for each");
     }
 }

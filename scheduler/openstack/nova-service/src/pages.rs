@@ -80,9 +80,8 @@ async fn metrics(State(pages): State<Pages>) -> impl IntoResponse {
         cloud.counts()
     });
     let under_way = pages.preempting.under_way();
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     (
-        [(header::CONTENT_TYPE, kind)],
+        [(header::CONTENT_TYPE, ebbtide_metrics::CONTENT_TYPE)],
         pages.metrics.text(counts, under_way),
     )
 }
