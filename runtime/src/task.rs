@@ -15,6 +15,7 @@ use std::future::Future;
 use std::time::Duration;
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
+pub use tokio_util::task::AbortOnDropHandle;
 use tokio_util::task::TaskTracker;
 use tracing::{Instrument, Span};
 
@@ -45,6 +46,19 @@ pub fn spawn_for(
     future: impl Future<Output = ()> + Send + 'static,
 ) -> Task {
     spawn_in(name, tracing::error_span!("task", name, subject), future)
+}
+
+/// Runs `future` in the background, and gives its result to the owner, who awaits the handle. It is
+/// an error if the task has panicked. Dropping the handle ends the task.
+///
+/// # Panics
+/// Outside a tokio runtime.
+pub fn spawn_for_result<T: Send + 'static>(
+    name: &'static str,
+    future: impl Future<Output = T> + Send + 'static,
+) -> AbortOnDropHandle<T> {
+    let span = tracing::error_span!("task", name);
+    AbortOnDropHandle::new(tokio::spawn(future.instrument(span)))
 }
 
 fn spawn_in(

@@ -2,31 +2,19 @@
 //! the ledger and Placement take the swap, so that no request waits for it alone. No victim hears
 //! of the preemption before.
 
-use ebbtide_runtime::task::{self, Task};
-use tokio::sync::oneshot;
+use ebbtide_runtime::task::{self, AbortOnDropHandle};
 
 /// A question that is on its way. Dropping it gives the question up.
-pub(crate) struct Confirmation {
-    answer: oneshot::Receiver<Result<(), String>>,
-    _asking: Task,
-}
+pub(crate) struct Confirmation(AbortOnDropHandle<Result<(), String>>);
 
 impl Confirmation {
     /// Asks in the background. The error says why the victims are not needed, or not known to be.
     pub(crate) fn of(question: impl Future<Output = Result<(), String>> + Send + 'static) -> Self {
-        let (tell, answer) = oneshot::channel();
-        let asking = task::spawn("confirmation", async move {
-            let _ = tell.send(question.await);
-        });
-        Self {
-            answer,
-            _asking: asking,
-        }
+        Self(task::spawn_for_result("confirmation", question))
     }
 
     /// Waits for the answer.
     pub(super) async fn wait(self) -> Result<(), String> {
-        let answer = self.answer.await;
-        answer.unwrap_or_else(|_| Err("the question was given up".to_owned()))
+        self.0.await.unwrap_or_else(|error| Err(error.to_string()))
     }
 }

@@ -245,13 +245,6 @@ impl Claimer<'_> {
             .into_keys()
             .map(|provider| (provider, self.facts.providers.known_generation(provider)))
             .collect();
-        // It has begun when the request arrived.
-        let early = self.request.ahead().look.take();
-        if let ([(host, _)], Some(early)) = (providers.as_slice(), early)
-            && early.host == *host
-        {
-            return early.sees_it_as_known().await;
-        }
         for (provider, known) in providers {
             let now = self.placement.provider(provider).await;
             let now = now

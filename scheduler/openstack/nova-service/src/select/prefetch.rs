@@ -15,9 +15,8 @@ use ebbtide_nova_cloud::{
     CandidateHosts, OnePass, PlacementQuery, PreemptionPlan, Scheduling, SchedulingAction,
 };
 use ebbtide_runtime::clock::Stopwatch;
-use ebbtide_runtime::task::{self, Task};
+use ebbtide_runtime::task::{self, AbortOnDropHandle};
 use serde_json::Value;
-use tokio::sync::oneshot;
 use uuid::Uuid;
 
 /// The prefetched data.
@@ -30,8 +29,6 @@ pub(super) struct Prefetch {
     /// The provider of the host that the request gets if nothing has changed, and whether its known
     /// state is current.
     pub(super) host: Option<(Uuid, bool)>,
-    /// The look at that host which would else be made beside its claim.
-    pub(super) look: Option<EarlyLook>,
     /// Placement's candidates, if memory had none.
     pub(super) answer: Option<(PlacementQuery, Value)>,
     /// The question for them, if a plan need not wait for its answer.
@@ -104,12 +101,6 @@ impl Selector {
             None => {}
             Some(Likely::Host(host)) => {
                 if !request.redelivered && self.facts.providers.look_after_suffices(host) {
-                    // A claim under way would raise the generation meanwhile.
-                    let is_at_rest = self.facts.providers.writes_at_rest(host).is_some();
-                    let is_alone = is_at_rest && !self.facts.others.may_claim();
-                    if is_alone && request.trial.is_none() {
-                        request.ahead().look = Some(EarlyLook::begin(self, request, host));
-                    }
                     return;
                 }
                 if let Some(as_known) = self.looks_as_known(request, host).await {
@@ -227,26 +218,18 @@ impl Selector {
 /// A question for Placement's candidates that is on its way. Dropping it gives it up.
 pub(super) struct PendingQuestion {
     asked: PlacementQuery,
-    answer: oneshot::Receiver<Value>,
-    _asking: Task,
+    answer: AbortOnDropHandle<Option<Value>>,
 }
 
 impl PendingQuestion {
     fn put(selector: &Selector, request: &SelectRequest, asked: PlacementQuery) -> Self {
-        let (tell, answer) = oneshot::channel();
         let placement = selector.facts.providers.placement(&request.id);
         let text = asked.clone();
-        let asking = task::spawn("candidates", async move {
+        let answer = task::spawn_for_result("candidates", async move {
             // A failed query is repeated when it is needed, and its error is reported then.
-            if let Ok(answer) = put_question(&placement, &text).await {
-                let _ = tell.send(answer);
-            }
+            put_question(&placement, &text).await.ok()
         });
-        Self {
-            asked,
-            answer,
-            _asking: asking,
-        }
+        Self { asked, answer }
     }
 
     pub(super) fn asked(&self) -> &PlacementQuery {
@@ -255,39 +238,7 @@ impl PendingQuestion {
 
     /// Waits for the answer. `None`: Placement did not answer.
     pub(super) async fn answer(self) -> Option<(PlacementQuery, Value)> {
-        let answer = self.answer.await.ok()?;
+        let answer = self.answer.await.ok()??;
         Some((self.asked, answer))
-    }
-}
-
-/// A look at a host that is on its way. Dropping it gives it up.
-pub(super) struct EarlyLook {
-    pub(super) host: Uuid,
-    as_known: oneshot::Receiver<bool>,
-    _looking: Task,
-}
-
-impl EarlyLook {
-    fn begin(selector: &Selector, request: &SelectRequest, host: Uuid) -> Self {
-        let (tell, as_known) = oneshot::channel();
-        let known = selector.facts.providers.known_generation(host);
-        let placement = selector.facts.providers.placement(&request.id);
-        let looking = task::spawn("look", async move {
-            let found = placement.provider(host).await;
-            let now = found.ok();
-            let now = now.and_then(|now| i64::try_from(now.generation.0).ok());
-            let _ = tell.send(matches!((known, now), (Some(known), Some(now)) if now <= known));
-        });
-        Self {
-            host,
-            as_known,
-            _looking: looking,
-        }
-    }
-
-    /// Whether the host was as it had been known before the look. False: unknown. A claim of this
-    /// scheduler may have raised the generation meanwhile.
-    pub(super) async fn sees_it_as_known(self) -> bool {
-        self.as_known.await.unwrap_or(false)
     }
 }

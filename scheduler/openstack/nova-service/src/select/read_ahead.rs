@@ -15,13 +15,12 @@ use ebbtide_nova_cloud::{
 };
 use ebbtide_openstack::OpenStackError;
 use ebbtide_runtime::clock::{self, Stopwatch};
-use ebbtide_runtime::task::{self, Task};
+use ebbtide_runtime::task::{self, AbortOnDropHandle};
 use futures::future::try_join_all;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::oneshot;
 use uuid::Uuid;
 
 /// How long consumers are kept. Most changes since then are seen before they are used; the others
@@ -93,22 +92,17 @@ impl ReadAhead {
 
 /// The consumers of a plan's hosts, which are being read again. Dropping it gives that up.
 pub(super) struct SecondReading {
-    truth: oneshot::Receiver<Result<Vec<ProviderTruth>, OpenStackError>>,
-    _reading: Task,
+    truth: AbortOnDropHandle<Result<Vec<ProviderTruth>, OpenStackError>>,
 }
 
 impl SecondReading {
     fn begin(facts: &Facts, hosts: Vec<Uuid>) -> Self {
-        let (tell, truth) = oneshot::channel();
         let facts = facts.clone();
-        let reading = task::spawn("consumers", async move {
+        let truth = task::spawn_for_result("consumers", async move {
             let read = hosts.into_iter().map(|host| truth_of(&facts, host));
-            let _ = tell.send(try_join_all(read).await);
+            try_join_all(read).await
         });
-        Self {
-            truth,
-            _reading: reading,
-        }
+        Self { truth }
     }
 
     /// Confirms a plan that was made with what was read ahead (`kept`). The error says what has
