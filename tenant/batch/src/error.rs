@@ -37,6 +37,9 @@ pub enum BatchError {
         /// As it was given.
         id: String,
     },
+    /// The service has no elastic partition.
+    #[error("there is no elastic partition: the service's file has no table [elastic]")]
+    NoElastic,
     /// The work is over: nothing about it can be changed.
     #[error("work {id} is {state}")]
     Over {
@@ -111,7 +114,7 @@ impl BatchError {
             Self::Setting { .. } => "EB-BATCH-001",
             Self::Work { .. } => "EB-BATCH-002",
             Self::NoType { .. } => "EB-BATCH-003",
-            Self::Unknown { .. } => "EB-BATCH-004",
+            Self::Unknown { .. } | Self::NoElastic => "EB-BATCH-004",
             Self::Over { .. } => "EB-BATCH-005",
             Self::Budget { .. } => "EB-BATCH-006",
             Self::Book { .. } => "EB-BATCH-007",

@@ -108,16 +108,13 @@ impl Service<'_> {
                 let rules = replay_rules(book, &types, boot, spare);
                 value(&report(book, now, paid, rules.as_ref(), unknown))
             }
-            // Null without a partition.
-            Ask::ElasticReport => match &self.elastic {
-                None => Ok(Value::Null),
-                Some(elastic) => {
-                    let record = &self.record_file.record;
-                    value(&ebbtide_burst::report::report(record, |node| {
-                        elastic.counts(node)
-                    }))
-                }
-            },
+            Ask::ElasticReport => {
+                let elastic = self.elastic.as_ref().ok_or(BatchError::NoElastic);
+                let elastic = elastic.map_err(ServiceError::from)?;
+                let record = &self.record_file.record;
+                let counts = |node: &str| elastic.counts(node);
+                value(&ebbtide_burst::report::report(record, counts))
+            }
             Ask::Status => self.status(now),
         }
     }

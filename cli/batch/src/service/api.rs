@@ -209,11 +209,6 @@ impl Api {
             );
         }
         match waits.await {
-            Ok(Ok(Value::Null)) => problem(
-                StatusCode::NOT_FOUND,
-                "EB-BATCH-004",
-                "there is no elastic partition: the service's file has no table [elastic]",
-            ),
             Ok(Ok(body)) => answer(well, "application/json", &body),
             Ok(Err(error)) => refused(&error),
             Err(_) => problem(

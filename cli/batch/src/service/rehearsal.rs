@@ -151,29 +151,11 @@ impl Rehearsal {
             (JobState::Running, "RUNNING")
         };
         SlurmJob {
-            id,
-            array: 0,
-            task: None,
-            waits_for_many: false,
-            count: 1,
-            name: name.to_owned(),
-            partition: String::new(),
             state,
             state_word: word.to_owned(),
-            reason: String::new(),
-            launch_failed: false,
             nodes: vec![node.to_owned()],
-            node_count: 1,
-            cpus: 1,
-            restarts: 0,
-            submitted_ms: 0,
             start_ms,
-            end_ms: 0,
-            eligible_ms: 0,
-            accrue_ms: 0,
-            nice: 0,
-            limit_minutes: None,
-            requeues: false,
+            ..SlurmJob::waiting(id, name)
         }
     }
 

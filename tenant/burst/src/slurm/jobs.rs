@@ -76,6 +76,37 @@ pub struct SlurmJob {
 }
 
 impl SlurmJob {
+    /// A batch job of one processor that waits on nothing and of which nothing else is known: what
+    /// a stand-in for Slurm begins with.
+    #[must_use]
+    pub fn waiting(id: u32, name: impl Into<String>) -> Self {
+        Self {
+            id,
+            array: 0,
+            task: None,
+            waits_for_many: false,
+            count: 1,
+            name: name.into(),
+            partition: String::new(),
+            state: JobState::Pending,
+            state_word: "PENDING".to_owned(),
+            reason: String::new(),
+            launch_failed: false,
+            nodes: Vec::new(),
+            node_count: 1,
+            cpus: 1,
+            restarts: 0,
+            submitted_ms: 0,
+            start_ms: 0,
+            end_ms: 0,
+            eligible_ms: 0,
+            accrue_ms: 0,
+            nice: 0,
+            limit_minutes: None,
+            requeues: false,
+        }
+    }
+
     /// What `scontrol update` calls it. An array's number alone would mean all its elements, and
     /// one of them has that number.
     #[must_use]

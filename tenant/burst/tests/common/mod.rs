@@ -74,12 +74,6 @@ pub(crate) fn job(id: u32, partition: &str, on: &str) -> SlurmJob {
         .collect();
     let running = !nodes.is_empty();
     SlurmJob {
-        id,
-        array: 0,
-        task: None,
-        waits_for_many: false,
-        count: 1,
-        name: format!("job{id}"),
         partition: partition.to_owned(),
         state: if running {
             JobState::Running
@@ -87,20 +81,14 @@ pub(crate) fn job(id: u32, partition: &str, on: &str) -> SlurmJob {
             JobState::Pending
         },
         state_word: if running { "RUNNING" } else { "PENDING" }.to_owned(),
-        reason: String::new(),
-        launch_failed: false,
         nodes,
-        node_count: 1,
         cpus: 2,
-        restarts: 0,
         submitted_ms: 1_000,
         start_ms: if running { 2_000 } else { 0 },
-        end_ms: 0,
         eligible_ms: 1_000,
         accrue_ms: 1_000,
-        nice: 0,
-        limit_minutes: None,
         requeues: true,
+        ..SlurmJob::waiting(id, format!("job{id}"))
     }
 }
 

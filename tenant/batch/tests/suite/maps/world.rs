@@ -219,30 +219,14 @@ impl World {
         let (work, id, attempt) = member;
         let length = self.lengths[&work][id.index] as i64 * 1_000;
         self.used.insert((work, node.chars().next().unwrap()));
+        let name = ebbtide_batch::job_name(work, id, attempt);
         let shown = SlurmJob {
-            id: self.jobs.len() as u32 + 1,
-            array: 0,
-            task: None,
-            waits_for_many: false,
-            count: 1,
-            name: ebbtide_batch::job_name(work, id, attempt),
-            partition: String::new(),
             state: JobState::Running,
             state_word: "RUNNING".to_owned(),
-            reason: String::new(),
-            launch_failed: false,
             nodes: vec![node.to_owned()],
-            node_count: 1,
-            cpus: 1,
-            restarts: 0,
             submitted_ms: self.now,
             start_ms: self.now,
-            end_ms: 0,
-            eligible_ms: 0,
-            accrue_ms: 0,
-            nice: 0,
-            limit_minutes: None,
-            requeues: false,
+            ..SlurmJob::waiting(self.jobs.len() as u32 + 1, name)
         };
         self.jobs.push(Job {
             shown,

@@ -137,29 +137,13 @@ impl Sim {
                 let book = &controller.book().works[work];
                 let from = book.member(*member).saved;
                 let job = SlurmJob {
-                    id,
-                    array: 0,
-                    task: None,
-                    waits_for_many: false,
-                    count: 1,
-                    name: job_name(*work, *member, *attempt),
                     partition: "batch".to_owned(),
-                    state: JobState::Pending,
-                    state_word: "PENDING".to_owned(),
                     reason: node.clone(),
-                    launch_failed: false,
-                    nodes: Vec::new(),
-                    node_count: 1,
                     cpus: book.work.stage(*member).cpus,
-                    restarts: 0,
                     submitted_ms: now,
-                    start_ms: 0,
-                    end_ms: 0,
                     eligible_ms: now,
                     accrue_ms: now,
-                    nice: 0,
-                    limit_minutes: None,
-                    requeues: false,
+                    ..SlurmJob::waiting(id, job_name(*work, *member, *attempt))
                 };
                 let length = self
                     .lengths
