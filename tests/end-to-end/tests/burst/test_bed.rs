@@ -1,10 +1,14 @@
-//! The test bed: a region, a cluster, machines for instances, and the controller.
+//! The test bed: a region, a cluster, machines for instances, and the service beside slurmctld.
+
+mod region;
+mod settings;
 
 use ebbtide_harness::{Process, ProcessCommand, Signal, eventually};
-use ebbtide_integration_tests::{Region, RegionOptions, bin};
+use ebbtide_integration_tests::{Region, bin};
 use ebbtide_proto::v1;
 use ebbtide_runtime::task::{self, Task};
 use ebbtide_slurm::Slurm;
+use region::{HOSTS, region_of};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -90,7 +94,7 @@ impl TestBed {
     /// The same with lines of slurm.conf; they count more than those of the bed.
     pub(crate) async fn with_lines(beside: Beside, wanted: Wanted, lines: &[&str]) -> Self {
         let region = if wanted.region {
-            Some(region().await)
+            Some(region_of(&HOSTS, "").await)
         } else {
             None
         };
@@ -210,59 +214,6 @@ impl TestBed {
 
     pub(crate) fn text(&self, name: &str) -> String {
         std::fs::read_to_string(self.path(name)).unwrap_or_default()
-    }
-
-    /// Writes the configuration NAME.toml of a service with an elastic partition; `policy` is added
-    /// to its policy.
-    pub(crate) fn settings(&self, name: &str, policy: &str) -> PathBuf {
-        let endpoint = self.region.as_ref().map_or_else(
-            || "http://127.0.0.1:1".to_owned(),
-            |region| region.endpoint().unwrap(),
-        );
-        let text = self.head(name, "", &endpoint)
-            + &elastic(&format!("c[1-{CLOUD}]"), 2)
-            + "[policy]\nlaunch_seconds = 60\nlaunch_again_seconds = 3\ncheckpoint_seconds = 1\n"
-            + policy;
-        let path = self.path(&format!("{name}.toml"));
-        std::fs::write(&path, text).unwrap();
-        path
-    }
-
-    /// Writes the configuration NAME.toml of a batch service: four nodes for preemptible servers
-    /// and two for normal ones. `policy` is added to its policy.
-    pub(crate) fn batch_settings(&self, name: &str, policy: &str) -> PathBuf {
-        let endpoint = self.region.as_ref().unwrap().endpoint().unwrap();
-        let text = self.head(name, "partition = \"batch\"\n", &endpoint)
-            + &types("c[1-4]", "c[5-6]")
-            + POLICY
-            + policy;
-        let path = self.path(&format!("{name}.toml"));
-        std::fs::write(&path, text).unwrap();
-        path
-    }
-
-    /// Writes the configuration NAME.toml of a service for works, on three nodes, and for an
-    /// elastic partition of three others.
-    fn both_settings(&self, name: &str) -> PathBuf {
-        let endpoint = self.region.as_ref().unwrap().endpoint().unwrap();
-        let text = self.head(name, "partition = \"batch\"\n", &endpoint)
-            + &types("c[1-2]", "c3")
-            + &elastic("c[4-6]", 1)
-            + POLICY;
-        let path = self.path(&format!("{name}.toml"));
-        std::fs::write(&path, text).unwrap();
-        path
-    }
-
-    /// What every configuration begins with; `slurm` is added to that table.
-    fn head(&self, name: &str, slurm: &str, endpoint: &str) -> String {
-        let base = self.dir.path().display();
-        let ebbtide = bin("ebbtide").display().to_string();
-        format!(
-            "state_dir = \"{base}/{name}\"\nlisten = \"unix:{base}/{name}.sock\"\npoll_seconds = 0.3\n\
-             [slurm]\nconf = \"{base}/cluster/slurm.conf\"\nebbtide = \"{ebbtide}\"\n{slurm}\
-             [region]\nendpoint = \"{endpoint}\"\nproject = \"{PROJECT}\"\n"
-        )
     }
 
     /// Lets `setup` write what slurmctld calls.
@@ -522,95 +473,11 @@ impl TestBed {
     }
 }
 
-/// The policy of a service for works.
-const POLICY: &str = "[policy]\nspare_seconds = 3\nboot_seconds = 10\nlaunch_seconds = 60\n\
-    launch_again_seconds = 3\ncheckpoint_seconds = 3\nmargin_seconds = 5\nlength_seconds = 10\n";
-
-/// Types of preemptible servers on these nodes, and of normal ones on those.
-fn types(spot: &str, normal: &str) -> String {
-    let ty = |name: &str, nodes: &str, flavor: &str, market: &str, more: &str| {
-        format!(
-            "[[types]]\nname = \"{name}\"\nnodes = \"{nodes}\"\nflavor = \"{flavor}\"\nmarket = \"{market}\"\n\
-             vcpus = 2\nmemory_mb = 4000\nprice = {more}\n"
-        )
-    };
-    let model = "\"0.10\"\nmodel = \"uniform:max=24\"";
-    ty("spot", spot, "p.node", "preemptible", model)
-        + &ty("normal", normal, "node", "on-demand", "\"0.30\"")
-}
-
-/// An elastic partition of these nodes, three times as many as `short_servers`.
-fn elastic(nodes: &str, short_servers: u32) -> String {
-    format!(
-        "[elastic]\nnodes = \"{nodes}\"\nflavor = \"p.node\"\nlong_partitions = [\"long\"]\nshort_servers = {short_servers}\n\
-         on_demand_price = \"0.30\"\npreemptible_price = \"0.10\"\nthreshold = 0.25\nrelease_seconds = 2\nmargin_seconds = 2\n\
-         [elastic.age]\nfeatures = [\"cloud\"]\nmodel = \"uniform:max=0.5\"\njob_hours = [0.01]\n"
-    )
-}
-
 fn list() -> v1::ListServersRequest {
     v1::ListServersRequest {
         project_id: PROJECT.to_owned(),
         ..Default::default()
     }
-}
-
-/// Three hosts, each for two nodes; normal servers are as large as nodes.
-const HOSTS: [&str; 3] = ["host-A", "host-B", "host-C"];
-
-async fn region() -> Region {
-    region_of(&HOSTS, "").await
-}
-
-/// A region with these hosts; `sections` is added to its settings.
-async fn region_of(hosts: &[&str], sections: &str) -> Region {
-    let options = RegionOptions {
-        // The programs beside slurmctld find a region again that was away.
-        grpc_port: ebbtide_harness::free_port().unwrap(),
-        hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
-        sections: sections.to_owned(),
-        region: "comeback = { first_seconds = 1, max_seconds = 2, reserve_percent = 0 }".to_owned(),
-        ..Default::default()
-    };
-    let region = Region::start(options).await.unwrap();
-    let mut admin = region.admin().await.unwrap();
-    for (name, specs) in [
-        (
-            "p.node",
-            &[
-                ("ebbtide:preemptible", "true"),
-                ("ebbtide:grace_seconds", "8"),
-                ("ebbtide:price_per_hour", "0.10"),
-            ][..],
-        ),
-        (
-            "p.sleep",
-            &[
-                ("ebbtide:preemptible", "true"),
-                ("ebbtide:interruption", "hibernate"),
-                ("ebbtide:grace_seconds", "0"),
-            ],
-        ),
-        ("node", &[]),
-    ] {
-        let flavor = v1::Flavor {
-            name: name.to_owned(),
-            vcpus: 4,
-            ram_mb: 4_000,
-            disk_gb: 20,
-            extra_specs: specs
-                .iter()
-                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
-                .collect(),
-            ..Default::default()
-        };
-        let flavor = Some(flavor);
-        admin
-            .create_flavor(v1::CreateFlavorRequest { flavor })
-            .await
-            .unwrap();
-    }
-    region
 }
 
 /// Lines of a log that begin so, by their second word, counted.
