@@ -16,7 +16,8 @@ TOTALS = {0: 64, 1: 256000, 2: 4000}
 USED = {0: 8, 1: 16000, 2: 160}
 FULL = {0: 16, 1: 64000, 2: 1000}
 EACH = 4
-# Rows that all change in one second would be read again for each request of the next seconds, which no cloud in use does.
+# Rows that all change in one second would be read again for each request of the next seconds. No
+# cloud in use has such rows.
 LONG_AGO = 'utc_timestamp() - interval 12 hour'
 
 

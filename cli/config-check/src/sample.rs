@@ -10,8 +10,8 @@ const COLUMNS: usize = 100;
 #[must_use]
 pub fn sample(kind: ConfigKind) -> String {
     let mut page = comment(&format!(
-        "{}. Every key is here, with its default or, where it has none, an example. Remove the # in \
-         front of a key, and of the table above it, to set it. `ebbtide-manage config check FILE` \
+        "{}. Every key is here, with its default or, where it has none, an example. Remove the # \
+         in front of a key, and of the table above it, to set it. `ebbtide-manage config check FILE` \
          judges the file.",
         kind.title()
     ));
@@ -62,7 +62,7 @@ fn note(key: &Key) -> &'static str {
     }
 }
 
-/// The head of a section: of a table, of an entry of a list of tables, or of a section of nova.conf.
+/// The head of a table, of an entry of a list of tables, or of a section of nova.conf.
 fn head(section: &str, kind: ConfigKind) -> String {
     let plain = section.replace("[]", "").replace('*', "NAME");
     match kind {

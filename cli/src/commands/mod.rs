@@ -1,4 +1,4 @@
-//! The commands of `ebbtide`: the list of all nouns, their groups in the help, and the call of each.
+//! The commands of `ebbtide`: the list of all nouns, their groups in the help, the call of each.
 //! The arguments of a noun are in its own file.
 
 pub mod advice;

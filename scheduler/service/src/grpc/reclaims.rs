@@ -37,9 +37,9 @@ pub(super) fn terms(wire: &v1::ReclaimHostRequest) -> Result<ReclaimTerms, Servi
 }
 
 /// How far the reclaim of a host with these servers and evacuations is, and how many servers leave.
-/// A server that holds capacity and does not stay is on its way out, also if its owner deletes it or
-/// its failed evacuation is repeated later. So is one whose agent has not yet reported its end: Nova
-/// deletes the row of a server before that report is in the ledger.
+/// A server that holds capacity and does not stay is on its way out, also if its owner deletes it
+/// or its failed evacuation is repeated later. So is one whose agent has not yet reported its end:
+/// Nova deletes the row of a server before that report is in the ledger.
 fn state<'a>(
     eviction: &HostEviction,
     servers: impl IntoIterator<Item = &'a Server>,

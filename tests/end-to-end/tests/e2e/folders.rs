@@ -21,8 +21,8 @@ const LAYERS: [&[&str]; 9] = [
     &["tests", "devstack", "fuzz"],
 ];
 
-/// Dependencies from outside of the workspace, and the only directories whose programs and libraries
-/// may have them. CONTRIBUTING.md lists the same.
+/// Dependencies from outside of the workspace, and the only directories whose programs and
+/// libraries may have them. CONTRIBUTING.md lists the same.
 const ONLY_IN: [(&str, &[&str]); 7] = [
     ("getrandom", &["runtime"]),
     (

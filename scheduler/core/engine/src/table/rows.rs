@@ -1,5 +1,5 @@
-//! The instance rows of the host table, in chunks of fixed size. A `Vec` would copy all rows when it
-//! grows, and hold both copies meanwhile.
+//! The instance rows of the host table, in chunks of fixed size. A `Vec` would copy all rows when
+//! it grows, and hold both copies meanwhile.
 
 use super::{InstanceRow, Slot, index_of};
 use std::ops::{Index, IndexMut};
