@@ -157,6 +157,9 @@ pub fn guess(path: &Path, text: &str) -> (ConfigKind, String) {
         } else {
             continue;
         };
+        if name.is_empty() {
+            continue;
+        }
         for (kind, names) in &mut seen {
             let known = match kind {
                 ConfigKind::Nova => {
@@ -190,6 +193,11 @@ pub fn guess(path: &Path, text: &str) -> (ConfigKind, String) {
         return (ConfigKind::Scheduler, "nothing else is known".to_owned());
     };
     if names.is_empty() {
+        // A file of `config sample` in which nothing is set yet.
+        let mut kinds = ConfigKind::ALL.into_iter();
+        if let Some(kind) = kinds.find(|kind| text.starts_with(&sample::head_line(*kind))) {
+            return (kind, "its first line says so".to_owned());
+        }
         let kind = if conf {
             ConfigKind::Nova
         } else {

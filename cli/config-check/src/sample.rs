@@ -9,12 +9,12 @@ const COLUMNS: usize = 100;
 /// The file of this kind. Nothing in it is set, so that it means what no file at all means.
 #[must_use]
 pub fn sample(kind: ConfigKind) -> String {
-    let mut page = comment(&format!(
-        "{}. Every key is here, with its default or, where it has none, an example. Remove the # \
-         in front of a key, and of the table above it, to set it. `ebbtide-manage config check FILE` \
+    let mut page = format!("{}\n", head_line(kind));
+    page += &comment(
+        "Every key is here, with its default or, where it has none, an example. Remove the # in \
+         front of a key, and of the table above it, to set it. `ebbtide-manage config check FILE` \
          judges the file.",
-        kind.title()
-    ));
+    );
     for table in tables(kind) {
         if !table.is_empty() {
             let _ = write!(page, "\n#{}\n", head(table, kind));
@@ -33,6 +33,11 @@ pub fn sample(kind: ConfigKind) -> String {
         }
     }
     page
+}
+
+/// The first line of the file of this kind.
+pub(crate) fn head_line(kind: ConfigKind) -> String {
+    format!("# {}.", kind.title())
 }
 
 /// The table in which a key stands.

@@ -338,6 +338,10 @@ fn the_kind_is_guessed_from_what_is_in_the_file() {
     assert_eq!(guess("x", NOVA), ConfigKind::Nova);
     assert_eq!(guess("nova.conf", "[database]\nconnection = x\n"), ConfigKind::Nova);
     assert_eq!(guess("x.toml", "[database]\nurl = \"x\"\n"), ConfigKind::Scheduler);
+    for kind in ConfigKind::ALL {
+        assert_eq!(guess("x", &ebbtide_config_check::sample(kind)), kind);
+    }
+    assert_eq!(guess("x", "\n# nothing\n"), ConfigKind::Scheduler);
     assert_eq!(guess("x", ""), ConfigKind::Scheduler);
     assert_eq!(guess("x.conf", "?"), ConfigKind::Nova);
 }
