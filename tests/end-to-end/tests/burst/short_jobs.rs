@@ -5,14 +5,11 @@ use ebbtide_burst::{BurstEvent, RecordEntry};
 use ebbtide_harness::eventually;
 use std::collections::BTreeMap;
 
-/// How many short jobs come at once, and how long each works, seconds. Slurm starts instances one
-/// after the other, seconds apart on a busy machine: the first two must not do all the work before
-/// the others are up.
+/// How many short jobs come at once, and how long each works, seconds.
 const SHORT: u32 = 18;
 const SHORT_SECONDS: u32 = 5;
-/// How long each of the two long ones works: they have all nodes that stay. Instances are wanted as
-/// long as that, and on a busy machine it takes half a minute until most of them are up.
-const LONG_SECONDS: u32 = 60;
+/// How long each of the two long ones works, seconds: they have all nodes that stay.
+const LONG_SECONDS: u32 = 45;
 
 /// Ten points of priority for each second of waiting. Slurm lets a job that goes back into the
 /// queue begin at zero.
@@ -114,6 +111,9 @@ async fn a_burst_waits_less_on_preemptible_nodes_although_half_of_them_are_taken
     nothing_is_lost_or_done_twice(&bed.text("out-without"));
 
     // With: six instances at most, three of which a normal request takes when most of them work.
+    // Slurm starts instances one after the other, on a busy machine as slowly as jobs end. Jobs are
+    // held, so that instances stay wanted and busy until the normal request has cut some of them.
+    bed.hold("out");
     let with = bed.path("with.toml");
     let controller = bed.burst("run", &with, &[]);
     burst(&bed, "short", "out").await;
@@ -146,6 +146,12 @@ async fn a_burst_waits_less_on_preemptible_nodes_although_half_of_them_are_taken
     .await;
     // On a busy machine the last instances come late, or not at all: their room is taken, too.
     bed.preempt(u32::from(CLOUD) - there + 3).await;
+    eventually(PATIENCE, async || match bed.text("out").contains("saved ") {
+        true => Ok(()),
+        false => Err(controller.log_tail()),
+    })
+    .await;
+    bed.release("out");
     bed.all_over().await;
     // With nothing to do, all instances are given back.
     eventually(PATIENCE, async || {

@@ -21,13 +21,14 @@ pub(crate) const CLOUD: u16 = 6;
 /// The project of the cluster's instances.
 const PROJECT: &str = "batch";
 
-/// What a job of the tests is: it works for some seconds, and says on one line when it began, that
-/// it saved its work, and when it has ended.
+/// What a job of the tests is: it works for some seconds, and longer as long as its log is held. It
+/// writes one line when it begins, when it has saved its work, and when it has ended.
 const JOB: &str = r#"#!/bin/bash
 saved=
 trap 'saved=1; echo "saved $1 $SLURM_JOB_ID" >>$3' USR1
 echo "start $1 $SLURM_JOB_ID $SLURMD_NODENAME ${SLURM_RESTART_COUNT:-0}" >>$3
-sleep "$2" & child=$!
+work() { sleep "$1"; while [ -e "$2.hold" ]; do sleep 0.2; done; }
+work "$2" "$3" & child=$!
 wait $child; code=$?
 [ -z "$saved" ] || { kill $child; exec sleep 300; }
 [ $code = 0 ] || exit $code
@@ -411,6 +412,16 @@ impl TestBed {
             &out,
         ];
         self.slurm.run("sbatch", &arguments).await.unwrap();
+    }
+
+    /// Lets jobs that write to the file `out` work on until [`Self::release`].
+    pub(crate) fn hold(&self, out: &str) {
+        std::fs::write(self.path(&format!("{out}.hold")), "").unwrap();
+    }
+
+    /// Lets jobs that write to the file `out` end once they have worked long enough.
+    pub(crate) fn release(&self, out: &str) {
+        std::fs::remove_file(self.path(&format!("{out}.hold"))).unwrap();
     }
 
     /// Waits until all jobs are over.
