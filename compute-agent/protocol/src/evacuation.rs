@@ -112,6 +112,27 @@ impl Evacuation {
         }
     }
 
+    /// True if a spare still decides it. After a failed attempt a later one may be on its way, which
+    /// the agent must not follow any more. The report "failed" would not say that, because it may
+    /// answer the earlier attempt.
+    fn is_sparable(&self) -> bool {
+        match &self.record.phase {
+            EvacuationPhase::ReleasedEarly
+            | EvacuationPhase::Notified { .. }
+            | EvacuationPhase::Draining(_) => true,
+            EvacuationPhase::Acting { .. } => false,
+            EvacuationPhase::Withdrawing { then: verdict } | EvacuationPhase::Done { verdict } => {
+                matches!(
+                    verdict,
+                    EvacuationResult::Failed {
+                        still_running: true,
+                        ..
+                    }
+                )
+            }
+        }
+    }
+
     /// True if it is kept only to answer late messages.
     pub(super) fn is_forgettable(&self) -> bool {
         match self.record.phase {
@@ -351,6 +372,9 @@ impl AgentCore {
     ) {
         let id = spare.evacuation_id;
         let known = self.evacuations.remove(&id);
+        let ordered_at = known
+            .as_ref()
+            .map_or(command.time, |e| e.record.command.time);
         let mut e = known.unwrap_or_else(|| {
             self.new_evacuation(
                 id,
@@ -362,45 +386,29 @@ impl AgentCore {
         });
         if !Self::contradicts(transition, &e, spare.server_id, token) {
             e.finals.push(token);
+            if e.is_sparable() {
+                // The scheduler may have given up an earlier evacuation of the server, whose agent
+                // was down, and begun this one instead. It spares the newest only. The earlier ones
+                // come first: if the journal ends in between, the spare is delivered again.
+                self.close_older(transition, spare.server_id, ordered_at);
+                e.record.command = command;
+            }
             match e.record.phase.clone() {
-                EvacuationPhase::ReleasedEarly
-                | EvacuationPhase::Notified { .. }
-                | EvacuationPhase::Draining(_) => {
-                    e.record.command = command;
-                    self.conclude(transition, &mut e, EvacuationResult::Spared);
-                }
-                // An attempt has failed, and a later one may be on its way: the agent must not
-                // follow it any more. The report "failed" would not say that, because it may answer
-                // the earlier attempt.
-                EvacuationPhase::Done {
-                    verdict:
-                        EvacuationResult::Failed {
-                            still_running: true,
-                            ..
-                        },
-                } => {
-                    e.record.command = command;
-                    self.conclude(transition, &mut e, EvacuationResult::Spared);
-                }
-                EvacuationPhase::Withdrawing {
-                    then:
-                        EvacuationResult::Failed {
-                            still_running: true,
-                            ..
-                        },
-                } => {
-                    e.record.command = command;
+                EvacuationPhase::Withdrawing { .. } if e.is_sparable() => {
                     e.record.phase = EvacuationPhase::Withdrawing {
                         then: EvacuationResult::Spared,
                     };
                     e.save(transition);
                 }
+                _ if e.is_sparable() => {
+                    self.conclude(transition, &mut e, EvacuationResult::Spared);
+                }
                 // Too late to be spared, or already decided: the final report answers the spare.
-                EvacuationPhase::Acting { .. } | EvacuationPhase::Withdrawing { .. } => {}
                 EvacuationPhase::Done { verdict } => {
                     e.record.command = command;
                     self.publish_verdict(transition, &mut e, &verdict);
                 }
+                _ => {}
             }
         }
         self.evacuations.insert(id, e);
@@ -460,18 +468,21 @@ impl AgentCore {
         }
     }
 
-    /// The scheduler resumes a server, so it knows that the server was evacuated. An older open
-    /// notice is about an earlier run of the server and must not end this one.
+    /// Closes the evacuations of a server that the scheduler ordered before this time.
+    ///
+    /// A scheduler that resumes a server knows that the server was evacuated: an older open notice
+    /// is about an earlier run of the server and must not end this one. A scheduler that spares a
+    /// server means all its evacuations.
     pub(super) fn close_older(
         &mut self,
         transition: &mut Transition,
         server_id: ServerId,
-        start: Timestamp,
+        before: Timestamp,
     ) {
         let older: Vec<EvacuationId> = self
             .evacuations
             .values()
-            .filter(|e| e.record.server_id == server_id && e.record.command.time < start)
+            .filter(|e| e.record.server_id == server_id && e.record.command.time < before)
             .map(|e| e.record.evacuation_id)
             .collect();
         for id in older {

@@ -69,6 +69,57 @@ fn an_agent_that_was_down_hears_first_whether_it_comes_too_late() {
     );
 }
 
+/// An agent that was down for an hour, in which the scheduler gave up on evacuation 0 of its server
+/// and began evacuation 1.
+fn begun_anew() -> World {
+    let mut w = told();
+    w.now = w.now.plus(Seconds(3_600));
+    w.crash();
+    settle(&mut w);
+    w.notice(1, 0);
+    settle(&mut w);
+    w
+}
+
+#[test]
+fn a_spare_means_the_evacuations_that_were_given_up_before_it_too() {
+    let mut w = begun_anew();
+    w.advance(1_000);
+    w.spare(1, 0);
+    settle(&mut w);
+    w.advance(60_000);
+    settle(&mut w);
+    assert!(runs(&w, 0), "{:?}", types(&w));
+    let spared = |kind: &&&str| **kind == "evacuation.spared";
+    assert_eq!(types(&w).iter().filter(spared).count(), 2);
+}
+
+#[test]
+fn a_spare_whose_notice_was_never_sent_means_those_before_it_too() {
+    let mut w = told();
+    w.now = w.now.plus(Seconds(3_600));
+    w.crash();
+    w.spare(1, 0);
+    settle(&mut w);
+    w.advance(60_000);
+    settle(&mut w);
+    assert!(runs(&w, 0), "{:?}", types(&w));
+}
+
+#[test]
+fn a_spare_of_an_evacuation_that_was_given_up_leaves_the_later_one_alone() {
+    let mut w = begun_anew();
+    let spare = w.spare(0, 0);
+    settle(&mut w);
+    w.queue.push(spare);
+    settle(&mut w);
+    w.advance(60_000);
+    settle(&mut w);
+    w.advance(5_000);
+    settle(&mut w);
+    assert_eq!(w.how(1), Some(EvacuationEnd::Terminated));
+}
+
 #[test]
 fn an_agent_that_stood_still_says_so_before_it_goes_on() {
     let mut w = told();

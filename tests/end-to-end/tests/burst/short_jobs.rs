@@ -146,9 +146,11 @@ async fn a_burst_waits_less_on_preemptible_nodes_although_half_of_them_are_taken
     .await;
     // On a busy machine the last instances come late, or not at all: their room is taken, too.
     bed.preempt(u32::from(CLOUD) - there + 3).await;
-    eventually(PATIENCE, async || match bed.text("out").contains("saved ") {
-        true => Ok(()),
-        false => Err(controller.log_tail()),
+    eventually(PATIENCE, async || {
+        match bed.text("out").contains("saved ") {
+            true => Ok(()),
+            false => Err(controller.log_tail()),
+        }
     })
     .await;
     bed.release("out");
