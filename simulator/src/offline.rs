@@ -403,7 +403,7 @@ impl<'a> Cloud<'a> {
 
     fn sample(&self, seconds: f64) -> Sample {
         let amount = |n: i64| u64::try_from(n).unwrap_or(0);
-        let class = |totals: ebbtide_engine::ClassTotals| ClassSample {
+        let class = |totals: ebbtide_engine::ClassUsage| ClassSample {
             resource_class: totals.class.to_string(),
             capacity: amount(totals.capacity),
             normal: amount(totals.normal),

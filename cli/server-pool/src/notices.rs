@@ -52,7 +52,8 @@ fn status(server: &Server) -> Status {
         "SHUTOFF" | "SUSPENDED" | "PAUSED" | "SHELVED" | "SHELVED_OFFLOADED" | "RESCUE" => {
             Status::Kept
         }
-        // A server that is moved alive goes on: ACTIVE, REBOOT, MIGRATING, VERIFY_RESIZE and others.
+        // A server that is moved alive goes on: ACTIVE, REBOOT, MIGRATING, VERIFY_RESIZE and
+        // others.
         _ => match notice {
             None | Some("live-migrate") => Status::Active,
             Some(_) => Status::Leaving,

@@ -15,7 +15,7 @@ use ebbtide_openstack::{
     Compute, NamedResource, OpenStackError, RequestEffect, Session, SessionOptions, images_named,
     networks_named,
 };
-use ebbtide_os_cloud::{CloudConfig, CloudWanted, Environment, OsCloudError};
+use ebbtide_os_cloud::{CloudConfig, CloudSelector, Environment, OsCloudError};
 use ebbtide_runtime::clock;
 use ebbtide_shell::cloud::{credentials_for, preemption_endpoint};
 use ebbtide_shell::errors::CliError;
@@ -347,8 +347,8 @@ async fn preemption_service(cloud: &CloudConfig, session: &Session) -> Option<Re
 }
 
 /// The cloud that the settings name.
-fn wanted(settings: &OpenStackSettings) -> CloudWanted<'_> {
-    CloudWanted {
+fn wanted(settings: &OpenStackSettings) -> CloudSelector<'_> {
+    CloudSelector {
         name: settings.cloud.as_deref(),
         region: settings.region_name.as_deref(),
     }

@@ -4,7 +4,7 @@ use crate::Context;
 use crate::errors::CliError;
 use ebbtide_client::{Bearer, Credentials, IssuedToken, TokenIssuer, endpoint};
 use ebbtide_openstack::{OpenStackError, Secret, Session, SessionOptions};
-use ebbtide_os_cloud::{CloudConfig, CloudWanted, Environment, OsCloudError};
+use ebbtide_os_cloud::{CloudConfig, CloudSelector, Environment, OsCloudError};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tonic::{Code, Status};
@@ -41,7 +41,7 @@ pub(crate) async fn enter(context: &mut Context) -> Result<(), CliError> {
         context.output.whisper(&talk);
         return Ok(());
     };
-    let wanted = CloudWanted {
+    let wanted = CloudSelector {
         name: request.name.as_deref(),
         region: request.region.as_deref(),
     };

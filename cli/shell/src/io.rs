@@ -55,14 +55,14 @@ pub struct Io {
     /// True in a checkout of Ebbtide's sources, where `./devstack/up` starts a region.
     pub in_checkout: bool,
     /// Sees every table before it is drawn: tests draw it at other widths.
-    pub see_table: Option<SeeTable>,
+    pub see_table: Option<TableObserver>,
     /// `EBBTIDE_TOKEN`; not an option, because everybody on the machine can see the options of a
     /// process.
     pub token: Option<String>,
 }
 
 /// Takes the columns of a table, their headings, and its rows.
-pub type SeeTable = fn(&[ListingColumn], &[&str], &[Vec<TableCell>]);
+pub type TableObserver = fn(&[ListingColumn], &[&str], &[Vec<TableCell>]);
 
 impl std::fmt::Debug for Io {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -8,8 +8,8 @@
 //!   files.
 //! - `cloud` finds the OpenStack that is meant, and logs in.
 //! - `errors` has every way to fail with its code, next step and exit code.
-//! - `resolve` turns names into identifiers, `hours` and `moment` read times, `model` and `bag`
-//!   read what several commands take.
+//! - `resolve` turns names into identifiers, `hours` and `time_argument` read times, `model` and
+//!   `bag` read what several commands take.
 //!
 //! Invariants: standard output carries data only, standard error talk only. Commands read
 //! clocks, make ids and start tasks through `ebbtide-runtime`.
@@ -29,11 +29,11 @@ pub mod json;
 pub mod layout;
 pub mod listing;
 pub mod model;
-pub mod moment;
 pub mod output;
 pub mod program;
 pub mod render;
 pub mod resolve;
 pub mod table;
+pub mod time_argument;
 
 pub use context::Context;

@@ -4,7 +4,7 @@ use crate::errors::CliError;
 use crate::json::Json;
 use clap::Args;
 use ebbtide_lifetime::description::{Description, ModelEntry, pick};
-use ebbtide_lifetime::labelled::ALL;
+use ebbtide_lifetime::labelled_life::ALL;
 use ebbtide_lifetime::{Lifetime, LifetimeError};
 use std::collections::BTreeMap;
 use std::path::Path;

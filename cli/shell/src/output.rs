@@ -6,7 +6,7 @@
 //! terminal, never with `NO_COLOR`.
 
 use crate::errors::CliError;
-pub use crate::io::{ColorChoice, Format, Io, SeeTable};
+pub use crate::io::{ColorChoice, Format, Io, TableObserver};
 use crate::json::Json;
 use crate::layout::{Layout, layout, prose};
 pub use crate::listing::{Details, Listing, ListingColumn, TableCell, number, text};

@@ -17,9 +17,9 @@ use ebbtide_shell::Context;
 use ebbtide_shell::errors::CliError;
 use ebbtide_shell::globals::ProjectScope;
 use ebbtide_shell::json::Json;
-use ebbtide_shell::moment::{moment, rfc3339};
 use ebbtide_shell::output::{Listing, TableCell, number, text};
 use ebbtide_shell::render::{Tone, when};
+use ebbtide_shell::time_argument::{parse_time, rfc3339};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use time::OffsetDateTime;
@@ -66,10 +66,10 @@ pub struct HoursFilter {
     #[command(flatten)]
     pub scope: ProjectScope,
     /// Hours that began at this time or later: 2026-11-01, or 2026-11-01T10:00:00Z
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub from: Option<OffsetDateTime>,
     /// Hours that began before this time
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub to: Option<OffsetDateTime>,
 }
 

@@ -12,9 +12,9 @@ use ebbtide_shell::Context;
 use ebbtide_shell::charts;
 use ebbtide_shell::errors::CliError;
 use ebbtide_shell::json::{self, Json};
-use ebbtide_shell::moment::{moment, rfc3339};
 use ebbtide_shell::output::{Listing, TableCell, number, text};
 use ebbtide_shell::render::{Tone, when, yes};
+use ebbtide_shell::time_argument::{parse_time, rfc3339};
 use std::path::{Path, PathBuf};
 use time::OffsetDateTime;
 
@@ -53,10 +53,10 @@ pub struct HistoryArgs {
     /// The flavor's name
     pub flavor: String,
     /// Only from this time on: 2026-05-04, or with a time of day as 2026-05-04T10:00:00Z
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub since: Option<OffsetDateTime>,
     /// Only before this time
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub until: Option<OffsetDateTime>,
     /// Write the prices into this file, for the commands that plan by them
     #[arg(long, value_name = "FILE")]

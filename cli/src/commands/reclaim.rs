@@ -7,12 +7,12 @@ use ebbtide_shell::Context;
 use ebbtide_shell::backoff::PollBackoff;
 use ebbtide_shell::errors::CliError;
 use ebbtide_shell::json;
-use ebbtide_shell::moment::{moment, rfc3339};
 use ebbtide_shell::output::{Listing, TableCell, number, text};
 use ebbtide_shell::render::{
     Tone, number as decimal, optional, plural, span, state, time_of_day, when, yes,
 };
 use ebbtide_shell::resolve::HOST_HINT;
+use ebbtide_shell::time_argument::{parse_time, rfc3339};
 use std::time::Duration;
 
 pub(super) const RECLAIM: &str = "\
@@ -120,7 +120,7 @@ fn deadline(text: &str) -> Result<Deadline, String> {
         Some(Some(seconds)) if seconds > 0 => Ok(Deadline::After(seconds)),
         Some(_) => Err("a span is longer than 0 and at most 7d".to_owned()),
         None => {
-            let at = moment(text).map_err(|problem| {
+            let at = parse_time(text).map_err(|problem| {
                 format!(
                     "a span is a number with s, m, h or d, for example 5m; or a time: {problem}"
                 )

@@ -5,8 +5,8 @@ use super::evacuation::Evacuation;
 use super::report::PendingReport;
 use super::server::ServerWork;
 use super::{
-    ActionId, AgentEffect, AgentInput, AgentPolicy, CommandRef, EvacuationPhase, JournalRecord,
-    ReportId, ServerRecord, Token,
+    ActionId, AgentEffect, AgentInput, AgentPolicy, CommandRef, DeliveryTag, EvacuationPhase,
+    JournalRecord, ReportId, ServerRecord,
 };
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::{EvacuationId, ServerId, Timestamp};
@@ -50,7 +50,7 @@ impl Transition {
         self.effects.push(AgentEffect::Journal(record));
     }
 
-    pub(super) fn ack(&mut self, token: Token) {
+    pub(super) fn ack(&mut self, token: DeliveryTag) {
         self.effects.push(AgentEffect::Ack(token));
     }
 }
@@ -133,7 +133,7 @@ impl AgentCore {
         transition.effects
     }
 
-    fn command(&mut self, transition: &mut Transition, token: Token, message: Message) {
+    fn command(&mut self, transition: &mut Transition, token: DeliveryTag, message: Message) {
         let command = CommandRef {
             id: message.id,
             time: message.time,

@@ -7,7 +7,7 @@ use ebbtide_model::{EvacuationId, InterruptionBehaviour, Seconds, ServerId, Time
 
 /// A delivery of the bus that is not settled yet. The shell maps it to the delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Token(pub u64);
+pub struct DeliveryTag(pub u64);
 
 /// One call of the driver; unique within the life of one core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,7 +23,7 @@ pub enum AgentInput {
     /// A message has arrived.
     Command {
         /// Its delivery.
-        token: Token,
+        token: DeliveryTag,
         /// The message, well-formed.
         message: Message,
     },
@@ -106,9 +106,9 @@ pub enum AgentEffect {
         message: Message,
     },
     /// Acknowledge a delivery.
-    Ack(Token),
+    Ack(DeliveryTag),
     /// Move a delivery to the dead-letter queue, for an operator to look at.
-    DeadLetter(Token, String),
+    DeadLetter(DeliveryTag, String),
     /// The servers of this host have changed: send a heartbeat now.
     ServersChanged,
 }

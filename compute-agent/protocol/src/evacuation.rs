@@ -6,8 +6,8 @@
 use super::core::Transition;
 use super::objection::AnnouncementState;
 use super::{
-    AgentCore, AgentEffect, AgentPolicy, CommandRef, Drain, EvacuationPhase, EvacuationRecord,
-    EvacuationResult, JournalRecord, NoticeTerms, ReportId, Token,
+    AgentCore, AgentEffect, AgentPolicy, CommandRef, DeliveryTag, Drain, EvacuationPhase,
+    EvacuationRecord, EvacuationResult, JournalRecord, NoticeTerms, ReportId,
 };
 use crate::ServerView;
 use ebbtide_model::message::{EvacuationEnd, HostedState, Notice, Release, Spare};
@@ -19,11 +19,11 @@ use std::collections::BTreeMap;
 pub(super) struct Evacuation {
     pub(super) record: EvacuationRecord,
     /// The newest delivery of its notice; unsettled until the end is reported.
-    pub(super) token: Option<Token>,
+    pub(super) token: Option<DeliveryTag>,
     /// Older deliveries of its notice; settled with the next report of any kind.
-    pub(super) old_tokens: Vec<Token>,
+    pub(super) old_tokens: Vec<DeliveryTag>,
     /// Deliveries of spares; settled with the final report.
-    pub(super) finals: Vec<Token>,
+    pub(super) finals: Vec<DeliveryTag>,
     pub(super) step: PhaseStep,
     /// Failed tries of the present step.
     pub(super) tries: u32,
@@ -159,7 +159,7 @@ impl Evacuation {
         transition.journal(JournalRecord::Evacuation(self.record.clone()));
     }
 
-    fn hold(&mut self, token: Token) {
+    fn hold(&mut self, token: DeliveryTag) {
         self.old_tokens.extend(self.token.replace(token));
     }
 
@@ -198,7 +198,7 @@ impl AgentCore {
         transition: &mut Transition,
         e: &Evacuation,
         server_id: ServerId,
-        token: Token,
+        token: DeliveryTag,
     ) -> bool {
         if e.record.server_id == server_id {
             return false;
@@ -216,7 +216,7 @@ impl AgentCore {
     pub(super) fn notice(
         &mut self,
         transition: &mut Transition,
-        token: Token,
+        token: DeliveryTag,
         command: CommandRef,
         notice: &Notice,
     ) {
@@ -366,7 +366,7 @@ impl AgentCore {
     pub(super) fn spare(
         &mut self,
         transition: &mut Transition,
-        token: Token,
+        token: DeliveryTag,
         command: CommandRef,
         spare: &Spare,
     ) {
@@ -417,7 +417,7 @@ impl AgentCore {
     pub(super) fn release(
         &mut self,
         transition: &mut Transition,
-        token: Token,
+        token: DeliveryTag,
         command: CommandRef,
         release: &Release,
     ) {

@@ -41,7 +41,9 @@ mod view;
 mod tests;
 
 pub use self::core::AgentCore;
-pub use effect::{ActionId, AgentEffect, AgentInput, DriverCall, DriverResult, ReportId, Token};
+pub use effect::{
+    ActionId, AgentEffect, AgentInput, DeliveryTag, DriverCall, DriverResult, ReportId,
+};
 pub use error::DriverError;
 pub use policy::AgentPolicy;
 pub use record::{

@@ -4,8 +4,8 @@
 use super::core::Transition;
 use super::evacuation::Evacuation;
 use super::{
-    AgentCore, AgentEffect, CommandRef, Drain, EvacuationPhase, EvacuationResult, JournalRecord,
-    ReportId, Token,
+    AgentCore, AgentEffect, CommandRef, DeliveryTag, Drain, EvacuationPhase, EvacuationResult,
+    JournalRecord, ReportId,
 };
 use ebbtide_model::message::{Body, Draining, Evacuated, EvacuationFailed, Message, Spared};
 use ebbtide_model::{EvacuationId, MessageId};
@@ -15,7 +15,7 @@ use uuid::Uuid;
 #[derive(Debug, Clone)]
 pub(super) struct PendingReport {
     /// The deliveries that it answers.
-    acks: Vec<Token>,
+    acks: Vec<DeliveryTag>,
     /// The evacuation whose final report it is.
     settles: Option<EvacuationId>,
     /// The evacuation whose grace period it announces.
@@ -29,7 +29,7 @@ impl AgentCore {
         transition: &mut Transition,
         command: CommandRef,
         body: Body,
-        acks: Vec<Token>,
+        acks: Vec<DeliveryTag>,
     ) -> ReportId {
         let report = ReportId(self.next_report);
         self.next_report += 1;

@@ -10,8 +10,8 @@ use super::core::Transition;
 use super::dispatch::{JobKind, is_final, wrong_answer};
 use super::evacuation::Evacuation;
 use super::{
-    AgentCore, AgentEffect, CommandRef, DriverCall, DriverResult, EvacuationPhase, JournalRecord,
-    ServerRecord, Token,
+    AgentCore, AgentEffect, CommandRef, DeliveryTag, DriverCall, DriverResult, EvacuationPhase,
+    JournalRecord, ServerRecord,
 };
 use crate::{DriverError, Occupancy};
 use ebbtide_model::message::{Body, Delete, Deleted, HostedState, Start, StartFailed, Started};
@@ -28,7 +28,7 @@ pub(super) struct ServerWork {
 struct StartWork {
     start: Start,
     command: CommandRef,
-    tokens: Vec<Token>,
+    tokens: Vec<DeliveryTag>,
     step: StartStep,
     tries: u32,
     not_before: Timestamp,
@@ -45,7 +45,7 @@ enum StartStep {
 struct DeleteWork {
     command: CommandRef,
     storage: Option<String>,
-    tokens: Vec<Token>,
+    tokens: Vec<DeliveryTag>,
     tries: u32,
     not_before: Timestamp,
 }
@@ -111,7 +111,7 @@ impl AgentCore {
     pub(super) fn start(
         &mut self,
         transition: &mut Transition,
-        token: Token,
+        token: DeliveryTag,
         command: CommandRef,
         start: Start,
     ) {
@@ -145,7 +145,7 @@ impl AgentCore {
     pub(super) fn delete(
         &mut self,
         transition: &mut Transition,
-        token: Token,
+        token: DeliveryTag,
         command: CommandRef,
         delete: Delete,
     ) {
@@ -392,7 +392,7 @@ impl AgentCore {
         transition: &mut Transition,
         server_id: ServerId,
         command: CommandRef,
-        tokens: Vec<Token>,
+        tokens: Vec<DeliveryTag>,
     ) {
         let host = self.host.clone();
         self.publish(

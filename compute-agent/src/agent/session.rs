@@ -14,7 +14,7 @@ use crate::driver::{Driver, DriverError, ServerView};
 use crate::error::AgentError;
 use crate::health::HostHealth;
 use crate::journal::{Journal, Storage};
-use crate::protocol::{AgentCore, AgentEffect, AgentInput, JournalRecord, Token};
+use crate::protocol::{AgentCore, AgentEffect, AgentInput, DeliveryTag, JournalRecord};
 use ebbtide_bus::{Bus, BusError, BusStatus, Delivery, QueueName, Subscription, SubscriptionState};
 use ebbtide_model::message::Message;
 use ebbtide_runtime::clock;
@@ -56,7 +56,7 @@ pub(super) struct AgentSession {
     core: AgentCore,
     /// The first effects of the restored protocol.
     first: Vec<AgentEffect>,
-    deliveries: HashMap<Token, Delivery>,
+    deliveries: HashMap<DeliveryTag, Delivery>,
     next_token: u64,
     publisher: Publisher,
     /// The publisher's work; ends with the session.
@@ -317,7 +317,7 @@ impl AgentSession {
                 );
                 fail_points::read(&message.body);
                 self.health.command();
-                let token = Token(self.next_token);
+                let token = DeliveryTag(self.next_token);
                 self.next_token += 1;
                 self.deliveries.insert(token, delivery);
                 Some(AgentInput::Command { token, message })

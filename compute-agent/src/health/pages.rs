@@ -9,7 +9,7 @@ use axum::http::{StatusCode, header};
 use axum::middleware;
 use axum::response::IntoResponse;
 use axum::routing::get;
-use ebbtide_listen::{ConnectionLimits, Deadlines, Reporter, Seats, http};
+use ebbtide_listen::{ConnectionLimits, ConnectionSlots, Deadlines, Reporter, http};
 use ebbtide_runtime::task::{self, Task};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -56,7 +56,8 @@ impl Pages {
             .with_state(health)
             .into_make_service_with_connect_info::<http::Connection>();
         let reporter = Reporter::new("metrics and health", |_| {});
-        let listener = http::Limited::new(listener, Seats::new(MOST, reporter), DEADLINES);
+        let listener =
+            http::LimitedListener::new(listener, ConnectionSlots::new(MOST, reporter), DEADLINES);
         tracing::info!(%address, "metrics and health");
         let serving = async move {
             if let Err(error) = axum::serve(listener, app).await {

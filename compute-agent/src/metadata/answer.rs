@@ -11,7 +11,7 @@ pub enum MetadataAnswer {
     Reply(GuestReply),
     /// Repeat the request until the entity tag changes or the time is over, then send the current
     /// reply.
-    Hold(HeldReply),
+    Hold(LongPollReply),
     /// Record that the guest releases the rest of its time, then send this reply.
     Release(EvacuationId, GuestReply),
 }
@@ -29,7 +29,7 @@ pub struct GuestReply {
 
 /// A reply that is held until something changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HeldReply {
+pub struct LongPollReply {
     /// The entity tag that the guest knows.
     pub tag: String,
     /// Maximum time to hold it.

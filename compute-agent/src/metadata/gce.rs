@@ -3,7 +3,7 @@
 //!
 //! Source: "View and query VM metadata" and "Preemptible VM instances" in GCE's documentation.
 
-use super::answer::{GuestReply, HeldReply, MetadataAnswer};
+use super::answer::{GuestReply, LongPollReply, MetadataAnswer};
 use super::{Document, MetadataRequest};
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ pub(super) fn answer(
             return MetadataAnswer::Reply(marked(GuestReply::new(400, "text/html", body)));
         }
     };
-    MetadataAnswer::Hold(HeldReply {
+    MetadataAnswer::Hold(LongPollReply {
         tag,
         limit: Duration::from_secs(seconds),
         now: reply,

@@ -18,7 +18,7 @@ mod request;
 pub mod serve;
 mod tokens;
 
-pub use answer::{GuestReply, HeldReply, MetadataAnswer, answer};
+pub use answer::{GuestReply, LongPollReply, MetadataAnswer, answer};
 pub use request::MetadataRequest;
 pub use tokens::Tokens;
 

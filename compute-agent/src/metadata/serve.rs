@@ -10,7 +10,7 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, Method, Response, StatusCode, Uri};
 use axum::middleware;
 use axum::serve::Listener;
-use ebbtide_listen::{ConnectionLimits, Deadlines, Reporter, Seats, http};
+use ebbtide_listen::{ConnectionLimits, ConnectionSlots, Deadlines, Reporter, http};
 use ebbtide_model::{EvacuationId, ServerId};
 use ebbtide_runtime::ids;
 use ebbtide_runtime::task::{self, Task};
@@ -150,7 +150,8 @@ impl OpenListener {
             .with_state(guest)
             .into_make_service_with_connect_info::<http::Connection>();
         let reporter = Reporter::new("metadata of a guest", |_| {});
-        let listener = http::Limited::new(listener, Seats::new(MOST, reporter), DEADLINES);
+        let listener =
+            http::LimitedListener::new(listener, ConnectionSlots::new(MOST, reporter), DEADLINES);
         let listening = async move {
             if let Err(error) = axum::serve(listener, app).await {
                 tracing::error!(%server_id, %error, "a guest's metadata is not served any more");

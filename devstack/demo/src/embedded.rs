@@ -10,7 +10,7 @@ use ebbtide_agent::clock::SystemClock;
 use ebbtide_agent::driver::registry::{self, DriverContext};
 use ebbtide_agent::{Agent, AgentConfig};
 use ebbtide_bus::{Bus, InProcessBroker};
-use ebbtide_scheduler::{Carrier, Config};
+use ebbtide_scheduler::{Config, NamedBus};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,7 +51,7 @@ pub(crate) async fn run(dir: &Path, ready_file: &Path) -> Result<()> {
         let bus: Arc<dyn Bus> = Arc::new(broker.connect());
         agents.spawn(Agent::run(agent, bus, driver, stop.clone()));
     }
-    let carrier = Carrier {
+    let carrier = NamedBus {
         name: "in-process",
         bus: Arc::new(broker.connect()),
     };

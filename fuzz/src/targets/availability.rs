@@ -2,7 +2,7 @@
 //! every policy and costs no less than the optimum.
 
 use ebbtide_deadline::{
-    Decider, HourPrices, Job, JobTerms, PolicyKind, Recorded, optimum, read_runs, simulate,
+    DeadlineJob, Decider, HourPrices, JobTerms, PolicyKind, Recorded, optimum, read_runs, simulate,
 };
 use ebbtide_model::Money;
 
@@ -31,7 +31,7 @@ fn play(trace: &Recorded) {
     if steps < 4 || step > LONGEST_STEP {
         return;
     }
-    let job = Job::new(JobTerms {
+    let job = DeadlineJob::new(JobTerms {
         work: deadline / 2,
         deadline,
         changeover: step,

@@ -3,7 +3,7 @@
 
 use ebbtide_lifetime::description::{Description, pick};
 use ebbtide_lifetime::fit::{Curve, kaplan_meier, observed};
-use ebbtide_lifetime::labelled::{check, groups};
+use ebbtide_lifetime::labelled_life::{check, groups};
 use ebbtide_lifetime::life_tables::tables;
 use ebbtide_lifetime::table::Table;
 use ebbtide_lifetime::{Lifetime, Observations};

@@ -7,7 +7,7 @@ use crate::{BrokerFault, BrokerSession};
 
 /// The fate of a message that the broker has confirmed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Published {
+pub enum PublishOutcome {
     /// The message is in a queue, or it was not mandatory.
     Routed,
     /// It was mandatory, and there was no queue. Nothing was stored.
@@ -68,7 +68,7 @@ impl ConfirmChannel {
         mandatory: bool,
         body: &[u8],
         properties: BasicProperties,
-    ) -> Result<Published, BrokerFault> {
+    ) -> Result<PublishOutcome, BrokerFault> {
         let fault = |error: lapin::Error| BrokerFault::of(&error);
         let options = BasicPublishOptions {
             mandatory,
@@ -80,8 +80,10 @@ impl ConfirmChannel {
             .basic_publish(exchange, key, options, body, properties);
         let confirm = sent.await.map_err(fault)?;
         match confirm.await.map_err(fault)? {
-            Confirmation::Ack(None) => Ok(Published::Routed),
-            Confirmation::Ack(Some(_)) | Confirmation::Nack(Some(_)) => Ok(Published::Unroutable),
+            Confirmation::Ack(None) => Ok(PublishOutcome::Routed),
+            Confirmation::Ack(Some(_)) | Confirmation::Nack(Some(_)) => {
+                Ok(PublishOutcome::Unroutable)
+            }
             Confirmation::Nack(None) => Err(BrokerFault::Transient(
                 "the broker could not store the message (basic.nack)".to_owned(),
             )),

@@ -21,7 +21,7 @@ mod supervise;
 mod tls;
 
 pub use client::ClientError;
-pub use confirm::{ConfirmChannel, Published};
+pub use confirm::{ConfirmChannel, PublishOutcome};
 pub use dial::{Broker, DialFailure, DialProblem, Dialer};
 pub use fault::BrokerFault;
 pub use link::{Link, LinkEvent, LinkPolicy, LinkState};

@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Where this process is to die.
 #[derive(Debug)]
-pub(crate) struct At {
+pub(crate) struct ArmedPoint {
     pub(crate) point: FailPoint,
     /// How often it may still pass there.
     left: AtomicU32,
 }
 
-static AT: OnceLock<Option<At>> = OnceLock::new();
+static AT: OnceLock<Option<ArmedPoint>> = OnceLock::new();
 
 /// Where this process is to die, if anywhere.
-pub(crate) fn at() -> Option<&'static At> {
+pub(crate) fn at() -> Option<&'static ArmedPoint> {
     let read = || {
         let wanted = std::env::var(VARIABLE).ok()?;
         let at = parse(&wanted);
@@ -35,11 +35,11 @@ pub(crate) fn is_next(point: FailPoint, here: impl FnOnce() -> bool) -> bool {
     here() && at.left.fetch_sub(1, Ordering::SeqCst) == 1
 }
 
-fn parse(wanted: &str) -> Option<At> {
+fn parse(wanted: &str) -> Option<ArmedPoint> {
     let (name, times) = wanted.split_once(':').unwrap_or((wanted, "1"));
     let point = FailPoint::ALL.iter().find(|point| point.name() == name)?;
     let left: u32 = times.parse().ok().filter(|times| *times > 0)?;
-    Some(At {
+    Some(ArmedPoint {
         point: *point,
         left: AtomicU32::new(left),
     })

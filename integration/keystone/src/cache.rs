@@ -1,10 +1,10 @@
 //! A bounded cache with one question for each key at a time.
 //!
 //! moka holds the answers, bounds their number, lets concurrent lookups of a key wait for one
-//! question, and drops what is old. Whether an answer may be used is decided by [`Remembered`].
+//! question, and drops what is old. Whether an answer may be used is decided by [`CachedAnswer`].
 
 use crate::error::{KeystoneError, Meaning};
-use crate::policy::{CachePolicy, Clock, Moment, Remembered};
+use crate::policy::{CachePolicy, CachedAnswer, Clock, ClockReading};
 use moka::future::Cache;
 use std::fmt;
 use std::hash::Hash;
@@ -15,7 +15,7 @@ use time::OffsetDateTime;
 
 /// Answers of Keystone by key.
 pub(crate) struct AnswerCache<K, V> {
-    answers: Cache<K, Remembered<V>>,
+    answers: Cache<K, CachedAnswer<V>>,
     clock: Arc<dyn Clock>,
     policy: CachePolicy,
     /// Until when Keystone is not asked because it was away, in milliseconds of the clock.
@@ -49,7 +49,7 @@ where
         }
     }
 
-    pub(crate) fn now(&self) -> Moment {
+    pub(crate) fn now(&self) -> ClockReading {
         self.clock.now()
     }
 
@@ -67,16 +67,16 @@ where
             let asked = self.now();
             let outcome = self.ask(asked, question).await;
             let end = outcome.as_ref().ok().and_then(ends);
-            Remembered::new(outcome, asked, end, &self.policy)
+            CachedAnswer::new(outcome, asked, end, &self.policy)
         };
-        let stale = |kept: &Remembered<V>| !kept.is_usable(now);
+        let stale = |kept: &CachedAnswer<V>| !kept.is_usable(now);
         let entry = Box::pin(entry.or_insert_with_if(asking, stale)).await;
         entry.into_value().outcome
     }
 
     async fn ask(
         &self,
-        asked: Moment,
+        asked: ClockReading,
         question: impl Future<Output = Result<V, KeystoneError>>,
     ) -> Result<V, KeystoneError> {
         if millis(asked.elapsed) < self.away_until.load(Ordering::Relaxed) {

@@ -79,7 +79,7 @@ pub use admission::{ApiRequest, TokenRules};
 pub use error::{KeystoneError, Meaning};
 pub use limits::{LimitOptions, LimitReader, ProjectLimits};
 pub use options::{AuthTokenOptions, OPTIONS, SECTION};
-pub use policy::{CachePolicy, Clock, Moment, SystemClock};
+pub use policy::{CachePolicy, Clock, ClockReading, SystemClock};
 pub use roles::ApiRole;
 pub use token::{Scope, ValidatedToken};
 pub use validator::{Authentication, TokenValidator};

@@ -19,7 +19,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 
 /// A point of time on two clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moment {
+pub struct ClockReading {
     /// Time of day, which is what the end of a token is given in.
     pub wall: OffsetDateTime,
     /// Time since an arbitrary start, which never goes back: for cache times.
@@ -29,7 +29,7 @@ pub struct Moment {
 /// Where the time comes from.
 pub trait Clock: Send + Sync + Debug {
     /// The present.
-    fn now(&self) -> Moment;
+    fn now(&self) -> ClockReading;
 }
 
 /// The clocks of the machine.
@@ -37,8 +37,8 @@ pub trait Clock: Send + Sync + Debug {
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    fn now(&self) -> Moment {
-        Moment {
+    fn now(&self) -> ClockReading {
+        ClockReading {
             wall: clock::utc(),
             elapsed: Duration::from_millis(clock::monotonic_millis()),
         }
@@ -82,20 +82,20 @@ impl CachePolicy {
 
 /// An answer with the end of its use.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Remembered<T> {
+pub struct CachedAnswer<T> {
     /// The answer, or why there is none.
     pub outcome: Result<T, KeystoneError>,
     until: Duration,
     ends: Option<OffsetDateTime>,
 }
 
-impl<T> Remembered<T> {
+impl<T> CachedAnswer<T> {
     /// An answer to a question of this moment. `ends`: the own end of what was answered. The time
     /// counts from the question, as what was revoked while the answer was on its way is in no
     /// answer.
     pub fn new(
         outcome: Result<T, KeystoneError>,
-        asked: Moment,
+        asked: ClockReading,
         ends: Option<OffsetDateTime>,
         policy: &CachePolicy,
     ) -> Self {
@@ -114,7 +114,7 @@ impl<T> Remembered<T> {
 
     /// Whether it may still be used.
     #[must_use]
-    pub fn is_usable(&self, now: Moment) -> bool {
+    pub fn is_usable(&self, now: ClockReading) -> bool {
         now.elapsed < self.until && self.ends.is_none_or(|end| now.wall < end)
     }
 }
@@ -128,9 +128,9 @@ pub(crate) mod tests {
     const NOON: OffsetDateTime = datetime!(2026-11-26 12:00 UTC);
 
     /// So many seconds after noon.
-    fn at(seconds: u64) -> Moment {
+    fn at(seconds: u64) -> ClockReading {
         let elapsed = Duration::from_secs(seconds);
-        Moment {
+        ClockReading {
             wall: NOON + elapsed,
             elapsed,
         }
@@ -142,7 +142,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_good_answer_is_used_for_the_cache_time_and_no_longer() {
-        let kept = Remembered::new(Ok(()), at(5), None, &policy());
+        let kept = CachedAnswer::new(Ok(()), at(5), None, &policy());
         assert!(kept.is_usable(at(304)));
         assert!(!kept.is_usable(at(305)));
     }
@@ -150,15 +150,15 @@ pub(crate) mod tests {
     #[test]
     fn a_token_is_not_used_after_its_end() {
         let end = NOON + Duration::from_secs(20);
-        let kept = Remembered::new(Ok(()), at(5), Some(end), &policy());
+        let kept = CachedAnswer::new(Ok(()), at(5), Some(end), &policy());
         assert!(kept.is_usable(at(19)));
         assert!(!kept.is_usable(at(20)));
     }
 
     #[test]
     fn a_wall_clock_that_goes_back_does_not_lengthen_the_cache_time() {
-        let kept = Remembered::new(Ok(()), at(0), None, &policy());
-        let now = Moment {
+        let kept = CachedAnswer::new(Ok(()), at(0), None, &policy());
+        let now = ClockReading {
             wall: NOON - Duration::from_secs(3_600),
             elapsed: Duration::from_secs(300),
         };
@@ -167,18 +167,18 @@ pub(crate) mod tests {
 
     #[test]
     fn refusals_and_failures_are_remembered_for_a_shorter_time() {
-        let refused = Remembered::<()>::new(Err(KeystoneError::Invalid), at(0), None, &policy());
+        let refused = CachedAnswer::<()>::new(Err(KeystoneError::Invalid), at(0), None, &policy());
         assert!(refused.is_usable(at(9)) && !refused.is_usable(at(10)));
         let away = KeystoneError::Unavailable(String::new());
-        let away = Remembered::<()>::new(Err(away), at(0), None, &policy());
+        let away = CachedAnswer::<()>::new(Err(away), at(0), None, &policy());
         assert!(away.is_usable(at(0)) && !away.is_usable(at(1)));
     }
 
     #[test]
     fn without_a_cache_time_no_answer_is_used_twice() {
         let policy = CachePolicy::new(Duration::ZERO);
-        assert!(!Remembered::new(Ok(()), at(0), None, &policy).is_usable(at(0)));
-        let refused = Remembered::<()>::new(Err(KeystoneError::Invalid), at(0), None, &policy);
+        assert!(!CachedAnswer::new(Ok(()), at(0), None, &policy).is_usable(at(0)));
+        let refused = CachedAnswer::<()>::new(Err(KeystoneError::Invalid), at(0), None, &policy);
         assert!(!refused.is_usable(at(0)));
     }
 
@@ -188,7 +188,7 @@ pub(crate) mod tests {
             asked in 0_u64..1_000, end in 0_u64..1_000, early in 0_u64..1_000, more in 0_u64..1_000,
         ) {
             let end = NOON + Duration::from_secs(end);
-            let kept = Remembered::new(Ok(()), at(asked), Some(end), &policy());
+            let kept = CachedAnswer::new(Ok(()), at(asked), Some(end), &policy());
             prop_assert!(!kept.is_usable(at(early + more)) || kept.is_usable(at(early)));
         }
     }

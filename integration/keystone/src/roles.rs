@@ -25,7 +25,7 @@ impl ValidatedToken {
     /// Whether the token has a role. Names compare without case, as oslo.policy does.
     #[must_use]
     pub fn has_role(&self, name: &str) -> bool {
-        let same = |role: &crate::token::Named| role.name.eq_ignore_ascii_case(name);
+        let same = |role: &crate::token::NamedIdentity| role.name.eq_ignore_ascii_case(name);
         self.roles.iter().any(same)
     }
 }

@@ -11,7 +11,7 @@ use time::format_description::well_known::Rfc3339;
 
 /// A domain or a role: an id and a name.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Named {
+pub struct NamedIdentity {
     /// Keystone's id.
     pub id: String,
     /// Its name.
@@ -20,22 +20,22 @@ pub struct Named {
 
 /// A user or a project.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Owned {
+pub struct DomainIdentity {
     /// Keystone's id.
     pub id: String,
     /// Its name, unique within its domain.
     pub name: String,
     /// Its domain.
-    pub domain: Named,
+    pub domain: NamedIdentity,
 }
 
 /// What a token is good for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
     /// A project.
-    Project(Owned),
+    Project(DomainIdentity),
     /// A domain.
-    Domain(Named),
+    Domain(NamedIdentity),
     /// The whole system.
     System,
     /// Nothing but getting another token.
@@ -62,11 +62,11 @@ pub struct UsedCredential {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValidatedToken {
     /// Who it was given to.
-    pub user: Owned,
+    pub user: DomainIdentity,
     /// What it is good for.
     pub scope: Scope,
     /// Its roles, implied ones included.
-    pub roles: Vec<Named>,
+    pub roles: Vec<NamedIdentity>,
     /// False only if Keystone has an admin project and this token is for another one.
     pub is_admin_project: bool,
     /// Its end.
@@ -125,7 +125,7 @@ impl ValidatedToken {
 
     /// The project, unless the token is for something else.
     #[must_use]
-    pub fn project(&self) -> Option<&Owned> {
+    pub fn project(&self) -> Option<&DomainIdentity> {
         match &self.scope {
             Scope::Project(project) => Some(project),
             _ => None,
@@ -146,12 +146,12 @@ struct Answer {
 
 #[derive(Deserialize)]
 struct TokenAnswer {
-    user: Owned,
-    project: Option<Owned>,
-    domain: Option<Named>,
+    user: DomainIdentity,
+    project: Option<DomainIdentity>,
+    domain: Option<NamedIdentity>,
     system: Option<System>,
     #[serde(default)]
-    roles: Vec<Named>,
+    roles: Vec<NamedIdentity>,
     // keystoneauth takes the absence for true: most clouds have no admin project.
     #[serde(default = "yes")]
     is_admin_project: bool,

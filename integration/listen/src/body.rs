@@ -7,19 +7,19 @@ use std::task::{Context, Poll};
 
 /// A body that holds its call.
 #[derive(Debug)]
-pub struct HeldBody<B> {
+pub struct CallBody<B> {
     body: B,
     _call: CallGuard,
 }
 
-impl<B> HeldBody<B> {
+impl<B> CallBody<B> {
     /// The call ends with the body.
     pub fn new(body: B, call: CallGuard) -> Self {
         Self { body, _call: call }
     }
 }
 
-impl<B: Body + Unpin> Body for HeldBody<B> {
+impl<B: Body + Unpin> Body for CallBody<B> {
     type Data = B::Data;
     type Error = B::Error;
 

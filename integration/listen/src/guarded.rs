@@ -1,7 +1,7 @@
 //! A connection with deadlines.
 
 use crate::limits::{Deadlines, Protocol};
-use crate::report::Closed;
+use crate::report::CloseReason;
 use crate::session::ConnectionHandle;
 use ebbtide_runtime::clock;
 use std::io;
@@ -45,7 +45,7 @@ impl<Io> GuardedConnection<Io> {
     }
 
     /// When the connection ends unless something happens, and what is said of it then.
-    fn deadline(&self, context: &Context<'_>) -> Option<(Instant, Closed)> {
+    fn deadline(&self, context: &Context<'_>) -> Option<(Instant, CloseReason)> {
         let mut now = self.session.state.lock();
         now.reader = Some(context.waker().clone());
         if let Some(why) = now.closed {
@@ -55,21 +55,21 @@ impl<Io> GuardedConnection<Io> {
         let next = if now.calls > 0 {
             None
         } else if now.authenticated {
-            Some((now.idle_since + limits.idle, Closed::Idle))
+            Some((now.idle_since + limits.idle, CloseReason::Idle))
         } else if now.called {
             let end = now.idle_since + limits.unauthenticated_idle;
-            Some((end, Closed::Idle))
+            Some((end, CloseReason::Idle))
         } else if self.received == 0 {
-            Some((self.began + limits.first_bytes, Closed::Silent))
+            Some((self.began + limits.first_bytes, CloseReason::Silent))
         } else if self.preface == 0 || self.received < self.preface {
-            Some((self.began + limits.opening, Closed::Silent))
+            Some((self.began + limits.opening, CloseReason::Silent))
         } else {
             let end = self.began + limits.unauthenticated_idle;
-            Some((end, Closed::Silent))
+            Some((end, CloseReason::Silent))
         };
         let last = limits
             .longest
-            .map(|longest| (self.began + longest, Closed::TooLong));
+            .map(|longest| (self.began + longest, CloseReason::TooLong));
         [next, last]
             .into_iter()
             .flatten()
@@ -112,7 +112,7 @@ impl<Io> GuardedConnection<Io> {
             .stall
             .get_or_insert_with(|| Box::pin(tokio::time::sleep(Deadlines::STALL)));
         if stall.as_mut().poll(context).is_ready() {
-            self.session.close(Closed::Stalled);
+            self.session.close(CloseReason::Stalled);
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
         Poll::Pending

@@ -1,9 +1,9 @@
 //! An HTTP server of axum with these limits, for pages that need no authentication.
 
-use crate::body::HeldBody;
+use crate::body::CallBody;
+use crate::connection_slots::ConnectionSlots;
 use crate::guarded::GuardedConnection;
 use crate::limits::{Deadlines, Protocol};
-use crate::seats::Seats;
 use crate::session::ConnectionHandle;
 use axum::body::Body;
 use axum::extract::connect_info::Connected;
@@ -34,24 +34,24 @@ impl Address for tokio::net::unix::SocketAddr {
 
 /// A listener whose connections are counted and have deadlines.
 #[derive(Debug)]
-pub struct Limited<L> {
+pub struct LimitedListener<L> {
     listener: L,
-    seats: Seats,
+    slots: ConnectionSlots,
     deadlines: Deadlines,
 }
 
-impl<L> Limited<L> {
+impl<L> LimitedListener<L> {
     /// Puts the limits around a listener.
-    pub fn new(listener: L, seats: Seats, deadlines: Deadlines) -> Self {
+    pub fn new(listener: L, slots: ConnectionSlots, deadlines: Deadlines) -> Self {
         Self {
             listener,
-            seats,
+            slots,
             deadlines,
         }
     }
 }
 
-impl<L> Listener for Limited<L>
+impl<L> Listener for LimitedListener<L>
 where
     L: Listener,
     L::Io: Unpin,
@@ -63,7 +63,7 @@ where
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         loop {
             let (io, address) = self.listener.accept().await;
-            let Some(session) = self.seats.take(address.ip()) else {
+            let Some(session) = self.slots.take(address.ip()) else {
                 continue;
             };
             let guarded =
@@ -81,13 +81,13 @@ where
 #[derive(Debug, Clone)]
 pub struct Connection(Option<ConnectionHandle>);
 
-impl<L> Connected<IncomingStream<'_, Limited<L>>> for Connection
+impl<L> Connected<IncomingStream<'_, LimitedListener<L>>> for Connection
 where
     L: Listener,
     L::Io: Unpin,
     L::Addr: Address,
 {
-    fn connect_info(stream: IncomingStream<'_, Limited<L>>) -> Self {
+    fn connect_info(stream: IncomingStream<'_, LimitedListener<L>>) -> Self {
         Self(stream.remote_addr().clone())
     }
 }
@@ -108,5 +108,5 @@ pub async fn calls(
 pub async fn answer(session: &ConnectionHandle, request: Request, next: Next) -> Response {
     let call = session.call();
     let response = next.run(request).await;
-    response.map(|body| Body::new(HeldBody::new(body, call)))
+    response.map(|body| Body::new(CallBody::new(body, call)))
 }

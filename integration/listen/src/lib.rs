@@ -1,7 +1,7 @@
 //! Limits of connections from outside, shared by every listener of this project.
 //!
-//! - [`Seats`] counts connections, in all and of each address. When there are too many, connections
-//!   without a call in progress are closed first, those of authenticated callers last.
+//! - [`ConnectionSlots`] counts connections, in all and of each address. When there are too many,
+//!   connections without a call in progress are closed first, those of authenticated callers last.
 //! - [`GuardedConnection`] is a connection with deadlines: for its first bytes, its first request,
 //!   and the time between requests. A call in progress has no deadline here; its service limits
 //!   calls.
@@ -11,16 +11,16 @@
 //! - [`http`] puts these around an HTTP server of axum.
 
 mod body;
+mod connection_slots;
 mod guarded;
 pub mod http;
 mod limits;
 mod report;
-mod seats;
 mod session;
 
-pub use body::HeldBody;
+pub use body::CallBody;
+pub use connection_slots::ConnectionSlots;
 pub use guarded::GuardedConnection;
 pub use limits::{ConnectionLimits, Deadlines, Protocol};
-pub use report::{Closed, Reporter};
-pub use seats::Seats;
+pub use report::{CloseReason, Reporter};
 pub use session::{CallGuard, ConnectionHandle};

@@ -12,7 +12,7 @@ const LOG_EVERY: Duration = Duration::from_secs(10);
 
 /// Why a connection was closed or refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Closed {
+pub enum CloseReason {
     /// Refused: every place is taken by an authenticated caller with a call in progress.
     Full,
     /// Closed to make a place for another connection.
@@ -27,7 +27,7 @@ pub enum Closed {
     TooLong,
 }
 
-impl Closed {
+impl CloseReason {
     const ALL: [Self; 6] = [
         Self::Full,
         Self::Evicted,
@@ -59,13 +59,13 @@ pub struct Reporter {
 
 struct Inner {
     name: &'static str,
-    count: Box<dyn Fn(Closed) + Send + Sync>,
+    count: Box<dyn Fn(CloseReason) + Send + Sync>,
     log: Mutex<Log>,
 }
 
 #[derive(Default)]
 struct Log {
-    since_last_line: [u64; Closed::ALL.len()],
+    since_last_line: [u64; CloseReason::ALL.len()],
     last_line: Option<Instant>,
 }
 
@@ -78,7 +78,7 @@ impl Debug for Reporter {
 impl Reporter {
     /// `name` is the listener's in the log; `count` is called once for each connection.
     #[must_use]
-    pub fn new(name: &'static str, count: impl Fn(Closed) + Send + Sync + 'static) -> Self {
+    pub fn new(name: &'static str, count: impl Fn(CloseReason) + Send + Sync + 'static) -> Self {
         Self {
             inner: Arc::new(Inner {
                 name,
@@ -88,17 +88,17 @@ impl Reporter {
         }
     }
 
-    pub(crate) fn report(&self, why: Closed, from: IpAddr) {
+    pub(crate) fn report(&self, why: CloseReason, from: IpAddr) {
         (self.inner.count)(why);
         // An idle connection of an authenticated caller is closed in the ordinary course of things.
-        if why == Closed::Idle {
+        if why == CloseReason::Idle {
             tracing::debug!(listener = self.inner.name, %from, "idle connection closed");
             return;
         }
         let Some(counts) = self.line(why) else {
             return;
         };
-        let counts: Vec<String> = Closed::ALL
+        let counts: Vec<String> = CloseReason::ALL
             .iter()
             .zip(counts)
             .filter(|(_, count)| *count > 0)
@@ -111,13 +111,13 @@ impl Reporter {
     }
 
     /// The counts for a line of log, if one is due.
-    fn line(&self, why: Closed) -> Option<[u64; Closed::ALL.len()]> {
+    fn line(&self, why: CloseReason) -> Option<[u64; CloseReason::ALL.len()]> {
         let mut log = self
             .inner
             .log
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        for (count, one) in log.since_last_line.iter_mut().zip(Closed::ALL) {
+        for (count, one) in log.since_last_line.iter_mut().zip(CloseReason::ALL) {
             *count += u64::from(one == why);
         }
         let now = clock::timer();
@@ -136,12 +136,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_thousand_refusals_are_one_line_and_the_next_line_has_their_number() {
         let reporter = Reporter::new("test", |_| {});
-        assert!(reporter.line(Closed::Full).is_some());
+        assert!(reporter.line(CloseReason::Full).is_some());
         for _ in 0..1_000 {
-            assert!(reporter.line(Closed::Silent).is_none());
+            assert!(reporter.line(CloseReason::Silent).is_none());
         }
         tokio::time::advance(LOG_EVERY).await;
-        let counts = reporter.line(Closed::Full).unwrap();
+        let counts = reporter.line(CloseReason::Full).unwrap();
         assert_eq!(counts, [1, 0, 1_000, 0, 0, 0]);
     }
 }

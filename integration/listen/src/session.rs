@@ -1,7 +1,7 @@
 //! What a service says about a connection.
 
-use crate::report::Closed;
-use crate::seats::{Seat, Seats};
+use crate::connection_slots::{ConnectionSlot, ConnectionSlots};
+use crate::report::CloseReason;
 use ebbtide_runtime::clock;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 pub struct ConnectionHandle {
     pub(crate) state: Arc<ConnectionState>,
     /// Counted as long as a handle lives: the connection itself has one.
-    seat: Arc<Seat>,
+    slot: Arc<ConnectionSlot>,
 }
 
 /// What is known of a connection.
@@ -33,7 +33,7 @@ pub(crate) struct SessionCalls {
     pub(crate) authenticated: bool,
     /// Since when there is no call in progress.
     pub(crate) idle_since: Instant,
-    pub(crate) closed: Option<Closed>,
+    pub(crate) closed: Option<CloseReason>,
     /// Who waits for the next bytes of the connection, and so for its end.
     pub(crate) reader: Option<Waker>,
 }
@@ -59,7 +59,7 @@ impl ConnectionState {
     }
 
     /// Ends the connection. True if it was open.
-    pub(crate) fn close(&self, why: Closed) -> bool {
+    pub(crate) fn close(&self, why: CloseReason) -> bool {
         let mut now = self.lock();
         if now.closed.is_some() {
             return false;
@@ -75,17 +75,17 @@ impl ConnectionState {
 }
 
 impl ConnectionHandle {
-    pub(crate) fn new(state: Arc<ConnectionState>, seat: Seat) -> Self {
+    pub(crate) fn new(state: Arc<ConnectionState>, slot: ConnectionSlot) -> Self {
         Self {
             state,
-            seat: Arc::new(seat),
+            slot: Arc::new(slot),
         }
     }
 
     /// The address of the other end.
     #[must_use]
     pub fn from(&self) -> IpAddr {
-        self.seat.from
+        self.slot.from
     }
 
     /// A call begins; it ends with what is returned.
@@ -106,7 +106,7 @@ impl ConnectionHandle {
         let before = std::mem::replace(&mut now.authenticated, true);
         drop(now);
         if !before {
-            self.seat.authenticated();
+            self.slot.authenticated();
         }
     }
 
@@ -123,14 +123,14 @@ impl ConnectionHandle {
         .await;
     }
 
-    pub(crate) fn close(&self, why: Closed) {
+    pub(crate) fn close(&self, why: CloseReason) {
         if self.state.close(why) {
-            self.seats().reporter().report(why, self.from());
+            self.slots().reporter().report(why, self.from());
         }
     }
 
-    fn seats(&self) -> &Seats {
-        &self.seat.seats
+    fn slots(&self) -> &ConnectionSlots {
+        &self.slot.slots
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::fault::NovaException;
 use crate::filters::{self, Context, Filter};
 use crate::model::{Destination, HostState, RequestSpec};
-use crate::states::States;
+use crate::states::HostStateList;
 use std::collections::BTreeSet;
 
 /// What one filter of the pipeline did. Hosts are places in the list of states.
@@ -86,7 +86,7 @@ pub(crate) fn looks(
 ///
 /// # Errors
 /// What a filter raises, or what is wrong with the destination or the hints.
-pub fn filter<S: States + ?Sized>(
+pub fn filter<S: HostStateList + ?Sized>(
     states: &mut S,
     hosts: Vec<usize>,
     spec: &RequestSpec,
@@ -117,7 +117,7 @@ pub(crate) enum InitialHosts {
 /// # Errors
 /// ObjectActionError for a destination with a host and no node, AttributeError for hints that are
 /// null.
-pub(crate) fn narrow<S: States + ?Sized>(
+pub(crate) fn narrow<S: HostStateList + ?Sized>(
     states: &S,
     mut hosts: Vec<usize>,
     spec: &RequestSpec,
@@ -159,7 +159,7 @@ pub(crate) fn narrow<S: States + ?Sized>(
 }
 
 /// The node is read even where the destination does not name one, and then it is an error.
-fn at_destination<S: States + ?Sized>(
+fn at_destination<S: HostStateList + ?Sized>(
     states: &S,
     mut hosts: Vec<usize>,
     destination: &Destination,
@@ -181,7 +181,7 @@ fn at_destination<S: States + ?Sized>(
     Ok(hosts)
 }
 
-fn pipeline<S: States + ?Sized>(
+fn pipeline<S: HostStateList + ?Sized>(
     states: &mut S,
     mut hosts: Vec<usize>,
     spec: &RequestSpec,

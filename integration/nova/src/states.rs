@@ -4,7 +4,7 @@ use crate::model::HostState;
 use std::sync::Arc;
 
 /// Host states by place.
-pub trait States {
+pub trait HostStateList {
     /// How many places there are.
     fn len(&self) -> usize;
 
@@ -20,7 +20,7 @@ pub trait States {
     fn edit(&mut self, at: usize) -> &mut HostState;
 }
 
-impl States for [HostState] {
+impl HostStateList for [HostState] {
     fn len(&self) -> usize {
         self.len()
     }
@@ -34,7 +34,7 @@ impl States for [HostState] {
     }
 }
 
-impl States for Vec<HostState> {
+impl HostStateList for Vec<HostState> {
     fn len(&self) -> usize {
         self.as_slice().len()
     }
@@ -97,7 +97,7 @@ impl HostStates {
     }
 }
 
-impl States for HostStates {
+impl HostStateList for HostStates {
     fn len(&self) -> usize {
         self.len
     }

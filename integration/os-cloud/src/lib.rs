@@ -27,5 +27,5 @@ mod search;
 mod settings;
 
 pub use error::OsCloudError;
-pub use resolve::{CloudConfig, CloudWanted, ENVIRONMENT_CLOUD, SERVICE_TYPE, resolve};
+pub use resolve::{CloudConfig, CloudSelector, ENVIRONMENT_CLOUD, SERVICE_TYPE, resolve};
 pub use search::{CloudFiles, Environment};

@@ -14,7 +14,7 @@ pub const SERVICE_TYPE: &str = "preemption";
 
 /// What the user named.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CloudWanted<'a> {
+pub struct CloudSelector<'a> {
     /// The cloud.
     pub name: Option<&'a str>,
     /// The region.
@@ -45,7 +45,7 @@ impl CloudConfig {
     /// Those of [`resolve`], and of reading the files.
     pub fn find(
         environment: &Environment,
-        wanted: CloudWanted<'_>,
+        wanted: CloudSelector<'_>,
     ) -> Result<Option<Self>, OsCloudError> {
         let named = wanted.name.or_else(|| environment.get("OS_CLOUD"));
         let files = match named {
@@ -63,7 +63,7 @@ impl CloudConfig {
 pub fn resolve(
     files: &CloudFiles,
     environment: &Environment,
-    wanted: CloudWanted<'_>,
+    wanted: CloudSelector<'_>,
 ) -> Result<Option<CloudConfig>, OsCloudError> {
     let of_environment = environment
         .get("OS_CLOUD_NAME")

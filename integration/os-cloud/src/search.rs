@@ -57,7 +57,7 @@ impl Environment {
 
 /// A file and what stands in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct CloudFile {
     pub(crate) path: PathBuf,
     pub(crate) document: Document,
 }
@@ -65,9 +65,9 @@ pub(crate) struct Found {
 /// The files of clouds that there are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CloudFiles {
-    pub(crate) clouds: Option<Found>,
-    pub(crate) secure: Option<Found>,
-    pub(crate) public: Option<Found>,
+    pub(crate) clouds: Option<CloudFile>,
+    pub(crate) secure: Option<CloudFile>,
+    pub(crate) public: Option<CloudFile>,
     /// Where a clouds.yaml was looked for.
     pub(crate) looked: Vec<PathBuf>,
 }
@@ -96,7 +96,7 @@ impl CloudFiles {
     }
 }
 
-fn first(candidates: &[PathBuf]) -> Result<Option<Found>, OsCloudError> {
+fn first(candidates: &[PathBuf]) -> Result<Option<CloudFile>, OsCloudError> {
     for path in candidates {
         let wrong = |problem: String| OsCloudError::File {
             path: path.clone(),
@@ -113,7 +113,7 @@ fn first(candidates: &[PathBuf]) -> Result<Option<Found>, OsCloudError> {
         };
         let document = Document::parse(&text).map_err(wrong)?;
         let path = path.clone();
-        return Ok(Some(Found { path, document }));
+        return Ok(Some(CloudFile { path, document }));
     }
     Ok(None)
 }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // All of this is tests.
 
 use ebbtide_openstack::{ApplicationCredential, AuthMethod, IdOrName, Secret, TokenScope};
-use ebbtide_os_cloud::{CloudConfig, CloudWanted, Environment, OsCloudError};
+use ebbtide_os_cloud::{CloudConfig, CloudSelector, Environment, OsCloudError};
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -48,7 +48,7 @@ impl User {
     }
 
     fn find(&self, name: Option<&str>, region: Option<&str>) -> Result<CloudConfig, OsCloudError> {
-        let found = CloudConfig::find(&self.environment, CloudWanted { name, region });
+        let found = CloudConfig::find(&self.environment, CloudSelector { name, region });
         found.map(|cloud| cloud.unwrap())
     }
 
@@ -77,7 +77,7 @@ fn url(cloud: &CloudConfig) -> &str {
 fn without_a_name_or_variables_there_is_no_cloud() {
     let user = User::new().file("here/clouds.yaml", &clouds("only", "http://only"));
     let user = user.set("OS_REGION_NAME", "RegionOne");
-    let found = CloudConfig::find(&user.environment, CloudWanted::default());
+    let found = CloudConfig::find(&user.environment, CloudSelector::default());
     assert_eq!(found, Ok(None));
 }
 

@@ -41,4 +41,4 @@ pub use ebbtide_config as config;
 pub use ebbtide_config::Config;
 pub use error::ServiceError;
 use error::{Tasks, fail};
-pub use run::{Carrier, Running, init_log, open_bus, start};
+pub use run::{NamedBus, Running, init_log, open_bus, start};

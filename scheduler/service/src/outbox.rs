@@ -12,7 +12,7 @@ use crate::region_actor::RegionActor;
 use ebbtide_bus::{Bus, BusError, Outgoing, QueuePrefix};
 use ebbtide_model::MessageId;
 use ebbtide_model::record::{Change, OutboxMessage};
-use ebbtide_region::Published;
+use ebbtide_region::OutboxConfirmation;
 use ebbtide_runtime::task::pause;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -221,7 +221,7 @@ impl Sender {
                     fail_points::confirmed(&message);
                     self.outbox.sent(message.id);
                     self.metrics.published();
-                    let news = Published {
+                    let news = OutboxConfirmation {
                         id: message.id,
                         evacuation_id: message.evacuation_id,
                     };

@@ -33,8 +33,8 @@ use tokio_util::sync::CancellationToken;
 /// How long tasks may take to finish their work at shutdown.
 const FINISH: Duration = Duration::from_secs(10);
 
-/// A bus and the name of its carrier.
-pub struct Carrier {
+/// A bus and the name of its kind.
+pub struct NamedBus {
     /// `amqp` or `in-process`.
     pub name: &'static str,
     /// The bus.
@@ -112,7 +112,7 @@ impl Running {
 ///
 /// # Errors
 /// An invalid URL.
-pub fn open_bus(config: &Config) -> Result<Carrier, ServiceError> {
+pub fn open_bus(config: &Config) -> Result<NamedBus, ServiceError> {
     let brokers = config
         .bus
         .urls
@@ -127,7 +127,7 @@ pub fn open_bus(config: &Config) -> Result<Carrier, ServiceError> {
         amqp.identity = BusIdentity::Scheduler;
     }
     amqp.tls_files = config.bus.tls_files();
-    Ok(Carrier {
+    Ok(NamedBus {
         name: "amqp",
         bus: Arc::new(AmqpBus::open(amqp)?),
     })
@@ -140,10 +140,10 @@ pub fn open_bus(config: &Config) -> Result<Carrier, ServiceError> {
 /// it.
 pub async fn start(
     config: Config,
-    carrier: Carrier,
+    carrier: NamedBus,
     stop: CancellationToken,
 ) -> Result<Running, ServiceError> {
-    let Carrier { name: carrier, bus } = carrier;
+    let NamedBus { name: carrier, bus } = carrier;
     config.check()?;
     let prefix = QueuePrefix::new(&config.bus.prefix)?;
     let plugins = Plugins::load(&config)?;

@@ -10,7 +10,7 @@ use ebbtide_proto::v1;
 use ebbtide_proto::v1::admin_client::AdminClient;
 use ebbtide_proto::v1::market_client::MarketClient;
 use ebbtide_runtime::clock;
-use ebbtide_scheduler::{Carrier, Config, Running};
+use ebbtide_scheduler::{Config, NamedBus, Running};
 use ebbtide_store::{Store, StoreConfig};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -129,7 +129,7 @@ impl Region {
         );
         let config: Config = toml::from_str(&text).unwrap();
         let stop = CancellationToken::new();
-        let carrier = Carrier {
+        let carrier = NamedBus {
             name: "in-process",
             bus: Arc::new(InProcessBroker::new().connect()),
         };

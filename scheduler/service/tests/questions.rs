@@ -13,7 +13,7 @@ use ebbtide_proto::v1::plugins_client::PluginsClient;
 use ebbtide_proto::v1::scheduler_client::SchedulerClient;
 use ebbtide_proto::v1::servers_client::ServersClient;
 use ebbtide_runtime::clock;
-use ebbtide_scheduler::{Carrier, Config};
+use ebbtide_scheduler::{Config, NamedBus};
 use ebbtide_store::{Store, StoreConfig};
 use std::sync::Arc;
 use std::time::Duration;
@@ -146,7 +146,7 @@ async fn every_read_only_call_is_answered_while_another_scheduler_has_the_write_
     );
     let config: Config = toml::from_str(&text).unwrap();
     let stop = CancellationToken::new();
-    let carrier = Carrier {
+    let carrier = NamedBus {
         name: "in-process",
         bus: Arc::new(InProcessBroker::new().connect()),
     };

@@ -5,7 +5,7 @@ use ebbtide_bus::InProcessBroker;
 use ebbtide_proto::v1;
 use ebbtide_proto::v1::admin_client::AdminClient;
 use ebbtide_proto::v1::servers_client::ServersClient;
-use ebbtide_scheduler::{Carrier, Config, Running};
+use ebbtide_scheduler::{Config, NamedBus, Running};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -32,7 +32,7 @@ pub(crate) struct Region {
 async fn run(config: &str) -> (Running, CancellationToken) {
     let config: Config = toml::from_str(config).unwrap();
     let stop = CancellationToken::new();
-    let carrier = Carrier {
+    let carrier = NamedBus {
         name: "in-process",
         bus: Arc::new(InProcessBroker::new().connect()),
     };

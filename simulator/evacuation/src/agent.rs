@@ -7,8 +7,8 @@ use crate::hypervisor::{CallFate, Hypervisor};
 use crate::shared_storage::STORAGE;
 use crate::violation::{BrokenInvariant, Invariant};
 use ebbtide_agent_protocol::{
-    ActionId, AgentCore, AgentEffect, AgentInput, AgentPolicy, DriverCall, DriverResult,
-    EvacuationPhase, JournalRecord, Occupancy, ReportId, Token,
+    ActionId, AgentCore, AgentEffect, AgentInput, AgentPolicy, DeliveryTag, DriverCall,
+    DriverResult, EvacuationPhase, JournalRecord, Occupancy, ReportId,
 };
 use ebbtide_model::message::{Body, Heartbeat, HostedServer, HostedState, Message};
 use ebbtide_model::{EvacuationId, MessageId, Seconds, ServerId, Timestamp};
@@ -87,7 +87,7 @@ pub(crate) struct Agent {
     pub(crate) mutation: Option<Mutation>,
     core: AgentCore,
     journal: Vec<JournalRecord>,
-    unsettled: BTreeMap<Token, Message>,
+    unsettled: BTreeMap<DeliveryTag, Message>,
     next_token: u64,
     session: u128,
     sequence: u64,
@@ -103,7 +103,7 @@ pub(crate) struct Agent {
     forged: u64,
     /// Commands that the agent has acknowledged and not executed yet, if that rule is broken on
     /// purpose.
-    early: VecDeque<(Token, Message)>,
+    early: VecDeque<(DeliveryTag, Message)>,
     /// Servers that were fenced, if the simulator breaks the rule that an agent verifies a fence.
     believed: BTreeSet<ServerId>,
 }
@@ -335,7 +335,7 @@ impl Agent {
 
     /// A command arrives.
     pub(crate) fn take(&mut self, now: Timestamp, mut message: Message) {
-        let token = Token(self.next_token);
+        let token = DeliveryTag(self.next_token);
         self.next_token += 1;
         match &mut message.body {
             Body::Notice(notice) => {

@@ -18,7 +18,7 @@ pub(crate) struct WorldGuest {
     pub(crate) state: HostedState,
     pub(crate) takes: Resources,
     pub(crate) since: Timestamp,
-    /// It goes on with what was kept of it on a shelf.
+    /// It goes on with what was kept of it on shared storage.
     pub(crate) resumed: bool,
 }
 

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Its name.
-pub(crate) const STORAGE: &str = "shelf";
+pub(crate) const STORAGE: &str = "shared-storage";
 
 /// What is kept of a server.
 #[derive(Debug, Clone)]
@@ -153,8 +153,8 @@ impl StorageHandle {
 }
 
 impl Hypervisor {
-    /// A call about a server whose place is on the shelf. `None`: it is not, and is dealt with as
-    /// on any other host.
+    /// A call about a server whose place is on the shared storage. `None`: it is not, and is dealt
+    /// with as on any other host.
     pub(crate) fn act_on_shelf(
         &mut self,
         id: ServerId,

@@ -8,8 +8,9 @@
 //! - [`Bag`] is a checked problem; that there is one proves that its deadline can be met.
 //! - [`plan`] makes the primary and the backup map: as in the paper ([`Effort::Literal`]), greedy,
 //!   or by search.
-//! - [`Executor`] carries a plan out: events in, actions out. With copies ([`Conduct::default`])
-//!   the deadline is met for any sequence of hibernations and interruptions.
+//! - [`Executor`] carries a plan out: events in, actions out. With copies
+//!   ([`ExecutionPolicy::default`]) the deadline is met for any sequence of hibernations and
+//!   interruptions.
 //! - [`simulate`] is a world for it, [`read`] takes bags from text.
 //!
 //! ```
@@ -47,7 +48,7 @@ pub mod simulate;
 pub use backup::Backup;
 pub use bound::{Critical, critical, least_price, smallest_without_copies};
 pub use error::BagError;
-pub use executor::{BagAction, BagEvent, Conduct, Executor, OnHibernation, VmId, VmState};
+pub use executor::{BagAction, BagEvent, ExecutionPolicy, Executor, OnHibernation, VmId, VmState};
 pub use fleet::plan_on;
 pub use input::{
     Bag, Checkpoints, InstanceType, LONGEST, MOST_TASKS, MOST_TYPES, Rules, Task, slots_price,

@@ -2,8 +2,8 @@
 
 use ebbtide_bag::simulate::{Outage, OutageEnd, PriceTrace, Scenario, simulate};
 use ebbtide_bag::{
-    Bag, BagError, BagEvent, Checkpoints, Conduct, Effort, Executor, InstanceType, LONGEST, Rules,
-    Task, VmId, plan, plan_on,
+    Bag, BagError, BagEvent, Checkpoints, Effort, ExecutionPolicy, Executor, InstanceType, LONGEST,
+    Rules, Task, VmId, plan, plan_on,
 };
 use ebbtide_model::Money;
 
@@ -303,7 +303,7 @@ fn outages_that_cannot_be_are_refused() {
 fn events_that_cannot_be_are_refused_and_repeated_ones_change_nothing() {
     let bag = good();
     let plan = plan(&bag, Effort::Greedy);
-    let (mut executor, begun) = Executor::begin(&bag, &plan, Conduct::default());
+    let (mut executor, begun) = Executor::begin(&bag, &plan, ExecutionPolicy::default());
     assert_eq!(begun.len(), plan.vms.len());
     let vm = VmId::Primary(0);
     let code = |result: Result<_, BagError>| result.map(|_: Vec<_>| ()).unwrap_err().code();

@@ -5,7 +5,7 @@ use crate::common::{JOBS, job};
 use crate::paper::{figures, run, table_vii, traced, ty};
 use ebbtide_bag::read::prices;
 use ebbtide_bag::simulate::{Scenario, simulate};
-use ebbtide_bag::{Conduct, Effort, Market, OnHibernation, PlannedVm, plan};
+use ebbtide_bag::{Effort, ExecutionPolicy, Market, OnHibernation, PlannedVm, plan};
 
 /// By how many per cent `of` is above `base`.
 fn above(of: u64, base: u64) -> f64 {
@@ -88,14 +88,14 @@ fn figures_10_and_11_are_as_the_page_says() {
         let bag = job(name);
         let (plan, _) = table_vii(&bag, name);
         let on_demand = plan.bought_on_demand(&bag);
-        let on_demand = run(&bag, &on_demand, Vec::new(), Conduct::default());
+        let on_demand = run(&bag, &on_demand, Vec::new(), ExecutionPolicy::default());
         let series = prices(text, &bag).unwrap();
         let outages = series.outages(&plan, "0.6".parse().unwrap());
         let play = |on_hibernation| {
             let scenario = Scenario {
                 outages: outages.clone(),
                 prices: series.clone(),
-                conduct: Conduct::paper(on_hibernation),
+                conduct: ExecutionPolicy::paper(on_hibernation),
             };
             let run = simulate(&bag, &plan, &scenario).unwrap();
             assert!(run.met, "{name}");

@@ -6,7 +6,7 @@ use crate::common;
 use common::{JOBS, job, vectors};
 use ebbtide_bag::simulate::{Outage, OutageEnd, PlanRun, Scenario, simulate};
 use ebbtide_bag::{
-    Bag, Conduct, Effort, InstanceType, Market, Method, OnHibernation, Plan, Rules, Task,
+    Bag, Effort, ExecutionPolicy, InstanceType, Market, Method, OnHibernation, Plan, Rules, Task,
     best_share, critical, plan, plan_on, smallest_without_copies,
 };
 
@@ -34,7 +34,7 @@ pub fn table_vii(bag: &Bag, name: &str) -> (Plan, usize) {
     (plan_on(bag, &fleet).unwrap(), hibernates)
 }
 
-pub fn run(bag: &Bag, plan: &Plan, outages: Vec<Outage>, conduct: Conduct) -> PlanRun {
+pub fn run(bag: &Bag, plan: &Plan, outages: Vec<Outage>, conduct: ExecutionPolicy) -> PlanRun {
     let scenario = Scenario {
         outages,
         conduct,
@@ -61,7 +61,7 @@ pub fn figures(bag: &Bag, plan: &Plan, vm: usize, copies: bool) -> Figures {
             from: 2 * HOUR,
             end,
         });
-        let conduct = Conduct {
+        let conduct = ExecutionPolicy {
             on_hibernation,
             copies,
         };
@@ -77,7 +77,7 @@ pub fn figures(bag: &Bag, plan: &Plan, vm: usize, copies: bool) -> Figures {
             bag,
             &plan.bought_on_demand(bag),
             Vec::new(),
-            Conduct::default(),
+            ExecutionPolicy::default(),
         ),
     }
 }
@@ -137,7 +137,7 @@ pub fn traced(bag: &Bag, plan: &Plan, on_hibernation: OnHibernation) -> PlanRun 
     let from = (23.7 * 60.0) as u64;
     let end = OutageEnd::Resumes(from + 4392);
     outages.extend(Scenario::of_type(plan, c3, from, end));
-    run(bag, plan, outages, Conduct::paper(on_hibernation))
+    run(bag, plan, outages, ExecutionPolicy::paper(on_hibernation))
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn signs_and_orders_of_figures_10_and_11_hold() {
             &bag,
             &plan.bought_on_demand(&bag),
             Vec::new(),
-            Conduct::default(),
+            ExecutionPolicy::default(),
         );
         println!(
             "{name} trace: H {:.2} IM {:.2} OD {:.2} $; OD/H {:.3} IM/H {:.3}; makespan OD {:.2} H {:.2} IM {:.2} h",

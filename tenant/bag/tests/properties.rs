@@ -5,8 +5,8 @@ use crate::common;
 use common::bags;
 use ebbtide_bag::simulate::{Outage, OutageEnd, Scenario, simulate};
 use ebbtide_bag::{
-    Bag, BagError, Conduct, Effort, Market, Method, OnHibernation, Plan, PlannedVm, Rules, Vm,
-    critical, least_price, plan, plan_on_demand,
+    Bag, BagError, Effort, ExecutionPolicy, Market, Method, OnHibernation, Plan, PlannedVm, Rules,
+    Vm, critical, least_price, plan, plan_on_demand,
 };
 use proptest::prelude::*;
 
@@ -44,7 +44,7 @@ proptest! {
         prop_assert_eq!(plan.flaw(&bag), None);
         let scenario = Scenario {
             outages: real(&bag, &plan, &outages),
-            conduct: Conduct {
+            conduct: ExecutionPolicy {
                 on_hibernation: if migrate { OnHibernation::Migrate } else { OnHibernation::Wait },
                 copies: true,
             },
@@ -82,7 +82,7 @@ proptest! {
             let from = (latest as f64 * part) as u64;
             let scenario = Scenario {
                 outages: vec![Outage { vm, from, end: OutageEnd::Never }],
-                conduct: Conduct::paper(OnHibernation::Wait),
+                conduct: ExecutionPolicy::paper(OnHibernation::Wait),
                 ..Scenario::default()
             };
             prop_assert!(simulate(&bag, &plan, &scenario).unwrap().met);

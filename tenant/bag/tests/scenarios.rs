@@ -4,8 +4,8 @@ use ebbtide_bag::simulate::{
     BarEnd, Outage, OutageEnd, PlanRun, PriceTrace, Prices, Scenario, simulate,
 };
 use ebbtide_bag::{
-    Bag, BagAction, BagEvent, Checkpoints, Conduct, Effort, Executor, InstanceType, OnHibernation,
-    Rules, Task, VmId, plan,
+    Bag, BagAction, BagEvent, Checkpoints, Effort, ExecutionPolicy, Executor, InstanceType,
+    OnHibernation, Rules, Task, VmId, plan,
 };
 use ebbtide_model::Money;
 
@@ -34,7 +34,7 @@ fn bag(checkpoints: Option<Checkpoints>) -> Bag {
     Bag::new(vec![task], vec![ty], rules).unwrap()
 }
 
-fn run(bag: &Bag, outages: Vec<Outage>, conduct: Conduct, prices: Prices) -> PlanRun {
+fn run(bag: &Bag, outages: Vec<Outage>, conduct: ExecutionPolicy, prices: Prices) -> PlanRun {
     let plan = plan(bag, Effort::Greedy);
     let scenario = Scenario {
         outages,
@@ -57,7 +57,7 @@ fn a_hibernation_that_ends_in_time_costs_nothing_but_time() {
     let run = run(
         &bag(None),
         vec![asleep(1, 3)],
-        Conduct::default(),
+        ExecutionPolicy::default(),
         Prices::default(),
     );
     // Six hours, of which four were used; the backup's latest start is after six.
@@ -79,7 +79,7 @@ fn what_is_used_before_and_after_a_hibernation_is_rounded_up_once() {
     let run = run(
         &bag(None),
         vec![half],
-        Conduct::default(),
+        ExecutionPolicy::default(),
         Prices::default(),
     );
     assert_eq!((run.instances[0].slots, run.price), (4, 120_000));
@@ -92,7 +92,7 @@ fn an_instance_that_runs_after_the_latest_start_has_a_copy_and_the_first_that_is
     let insured = run(
         &bag(None),
         vec![asleep(1, 4)],
-        Conduct::default(),
+        ExecutionPolicy::default(),
         Prices::default(),
     );
     assert_eq!(
@@ -107,7 +107,12 @@ fn an_instance_that_runs_after_the_latest_start_has_a_copy_and_the_first_that_is
     );
     // Asleep again from 6 h on, and once more: the copy is there.
     let again = vec![asleep(1, 4), asleep(6, 9), asleep(9, 20)];
-    let kept = run(&bag(None), again, Conduct::default(), Prices::default());
+    let kept = run(
+        &bag(None),
+        again,
+        ExecutionPolicy::default(),
+        Prices::default(),
+    );
     assert_eq!((kept.met, kept.makespan, kept.moved), (true, 10 * HOUR, 1));
 }
 
@@ -124,11 +129,19 @@ fn without_copies_a_hibernation_after_the_latest_start_breaks_the_deadline() {
     let paper = run(
         &bag(None),
         twice.clone(),
-        Conduct::paper(OnHibernation::Wait),
+        ExecutionPolicy::paper(OnHibernation::Wait),
         Prices::default(),
     );
     assert_eq!((paper.met, paper.makespan), (false, 10 * HOUR + 1800));
-    assert!(run(&bag(None), twice, Conduct::default(), Prices::default()).met);
+    assert!(
+        run(
+            &bag(None),
+            twice,
+            ExecutionPolicy::default(),
+            Prices::default()
+        )
+        .met
+    );
 }
 
 #[test]
@@ -146,7 +159,12 @@ fn a_checkpoint_moves_the_latest_start_and_is_where_the_backup_goes_on() {
         from: 2 * HOUR + 800,
         end: OutageEnd::Never,
     };
-    let run = run(&bag, vec![gone], Conduct::default(), Prices::default());
+    let run = run(
+        &bag,
+        vec![gone],
+        ExecutionPolicy::default(),
+        Prices::default(),
+    );
     // Two hours are saved after 2 h 12 m. Two hours and one checkpoint are left: the backup starts
     // at 7 h 54 m.
     let backup = &run.instances[1];
@@ -164,7 +182,7 @@ fn an_interruption_is_not_waited_out() {
     let run = run(
         &bag(None),
         vec![gone],
-        Conduct::default(),
+        ExecutionPolicy::default(),
         Prices::default(),
     );
     assert_eq!((run.makespan, run.price), (5 * HOUR, 30_000 + 400_000));
@@ -184,7 +202,12 @@ fn a_slot_costs_what_the_trace_says_when_it_begins() {
     .unwrap();
     let prices = Prices([(0, trace)].into());
     // Slots begin at 0, 1, 2 and 3 h.
-    let quiet = run(&bag(None), Vec::new(), Conduct::default(), prices.clone());
+    let quiet = run(
+        &bag(None),
+        Vec::new(),
+        ExecutionPolicy::default(),
+        prices.clone(),
+    );
     assert_eq!(quiet.price, 10_000 + 10_000 + 20_000 + 20_000);
     // Frozen in the second slot, from 1.5 to 3.5 h: the third begins at 4 h, the fourth at 5 h.
     let half = Outage {
@@ -192,7 +215,12 @@ fn a_slot_costs_what_the_trace_says_when_it_begins() {
         from: HOUR + HOUR / 2,
         end: OutageEnd::Resumes(3 * HOUR + HOUR / 2),
     };
-    let slept = run(&bag(None), vec![half], Conduct::default(), prices.clone());
+    let slept = run(
+        &bag(None),
+        vec![half],
+        ExecutionPolicy::default(),
+        prices.clone(),
+    );
     assert_eq!(slept.price, 10_000 + 10_000 + 40_000 + 40_000);
     // Above 0.03 instances hibernate.
     let bag = bag(None);
@@ -209,7 +237,7 @@ fn a_slot_costs_what_the_trace_says_when_it_begins() {
 fn the_executor_says_what_to_do_and_when_it_wants_to_be_woken() {
     let bag = bag(None);
     let plan = plan(&bag, Effort::Greedy);
-    let (mut executor, begin) = Executor::begin(&bag, &plan, Conduct::default());
+    let (mut executor, begin) = Executor::begin(&bag, &plan, ExecutionPolicy::default());
     let (vm, backup) = (VmId::Primary(0), VmId::Backup(0));
     assert_eq!(begin, [BagAction::Launch(vm)]);
     assert_eq!(executor.wake_at(), Some(6 * HOUR));

@@ -30,7 +30,7 @@ pub mod view;
 mod work;
 
 pub use book::{
-    Attempt, AttemptEnd, BidDecision, BidLook, Book, BookEntry, Fact, LengthEstimate, Member,
+    Attempt, AttemptEnd, BidDecision, Book, BookEntry, Fact, LengthEstimate, Member, OutbidEvent,
     WorkBook, WorkId, WorkState,
 };
 pub use controller::{

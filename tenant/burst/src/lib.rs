@@ -13,12 +13,12 @@
 //! Times are milliseconds since 1970 unless a name says otherwise. Money is millionths of the
 //! currency unit. The crate does no I/O and reads no clock and no random numbers.
 
-pub mod age;
 mod baseline;
 mod error;
 mod manager;
 mod record;
 pub mod report;
+pub mod reuse_policy;
 mod settings;
 pub mod slurm;
 

@@ -1,8 +1,8 @@
 //! Tables of the operator's file: the cloud, and the elastic partition.
 
-use crate::age::Ages;
 use crate::error::BurstError;
 use crate::manager::ManagerOptions;
+use crate::reuse_policy::ReusePolicy;
 use crate::slurm::hosts;
 use ebbtide_elastic::{ElasticError, ElasticPolicy};
 use ebbtide_model::Money;
@@ -311,7 +311,7 @@ impl ElasticSettings {
             nodes: node_names("elastic.nodes", &self.nodes)?,
             flavor: self.flavor.clone(),
             max_price: self.max_price,
-            features: Ages::new(&self.age)?.all_features(),
+            features: ReusePolicy::new(&self.age)?.all_features(),
             weight: self.age.weight,
         })
     }

@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::{SETTINGS, Scene, instance, job, manager, manager_of, node, resting, said, up};
-use ebbtide_burst::slurm::{Ageing, Base, JobState};
+use ebbtide_burst::slurm::{Ageing, BaseState, JobState};
 use ebbtide_burst::{BurstAction, Decisions, Status};
 
 #[test]
@@ -26,7 +26,7 @@ fn nothing_is_asked_for_while_short_jobs_have_the_nodes() {
 fn a_node_that_was_not_requested_is_not_started() {
     let mut scene = Scene::busy();
     scene.jobs.clear();
-    scene.set(node("c3", Base::Idle, &["CLOUD", "POWERED_DOWN"]));
+    scene.set(node("c3", BaseState::Idle, &["CLOUD", "POWERED_DOWN"]));
     assert_eq!(said(&scene.look(&mut manager(), 0)), ["rest c3"]);
 }
 
@@ -38,11 +38,11 @@ fn a_node_takes_jobs_once_its_slurmd_answers_and_not_before() {
     scene.instances.push(instance("c1", Status::Active));
     scene.set(node(
         "c1",
-        Base::Idle,
+        BaseState::Idle,
         &["CLOUD", "DRAIN", "POWERING_UP", "NOT_RESPONDING"],
     ));
     assert_eq!(said(&scene.look(&mut manager, 1)), [""; 0]);
-    scene.set(node("c1", Base::Idle, &["CLOUD", "DRAIN"]));
+    scene.set(node("c1", BaseState::Idle, &["CLOUD", "DRAIN"]));
     assert_eq!(said(&scene.look(&mut manager, 2)), ["open c1"]);
 }
 
@@ -60,21 +60,21 @@ fn a_notice_drains_signals_requeues_and_gives_back_in_this_order() {
     let mut manager = manager();
     let mut scene = Scene::grown(&mut manager);
     scene.jobs.push(job(9, "short", "c1"));
-    scene.set(node("c1", Base::Allocated, &["CLOUD"]));
+    scene.set(node("c1", BaseState::Allocated, &["CLOUD"]));
     scene.instances[0].status = Status::Leaving;
     scene.instances[0].deadline_ms = Some(60_000);
     assert_eq!(
         said(&scene.look(&mut manager, 20)),
         ["drain c1", "signal 9"]
     );
-    scene.set(node("c1", Base::Allocated, &["CLOUD", "DRAIN"]));
+    scene.set(node("c1", BaseState::Allocated, &["CLOUD", "DRAIN"]));
     // It has two seconds to save its work.
     assert_eq!(said(&scene.look(&mut manager, 21)), [""; 0]);
     assert_eq!(said(&scene.look(&mut manager, 22)), ["requeue 9"]);
     let job = scene.jobs.last_mut().unwrap();
     (job.state, job.reason, job.nodes) = (JobState::Pending, "BeginTime".to_owned(), Vec::new());
     job.restarts = 1;
-    scene.set(node("c1", Base::Idle, &["CLOUD", "DRAIN"]));
+    scene.set(node("c1", BaseState::Idle, &["CLOUD", "DRAIN"]));
     assert_eq!(
         said(&scene.look(&mut manager, 23)),
         ["power down c1", "start 9"]
@@ -105,7 +105,7 @@ fn jobs_are_put_back_before_the_instance_ends_even_if_they_have_not_had_their_ti
     let mut manager = manager();
     let mut scene = Scene::grown(&mut manager);
     scene.jobs.push(job(9, "short", "c1"));
-    scene.set(node("c1", Base::Allocated, &["CLOUD", "DRAIN"]));
+    scene.set(node("c1", BaseState::Allocated, &["CLOUD", "DRAIN"]));
     scene.instances[0].status = Status::Leaving;
     // Three seconds are the margin, one is left.
     scene.instances[0].deadline_ms = Some(24_000);
@@ -121,7 +121,7 @@ fn a_dead_instance_is_told_to_slurm_at_once_and_its_jobs_start_again() {
     scene.instances.remove(1);
     let heard = scene.look(&mut manager, 20);
     assert_eq!(said(&heard), ["down c2"]);
-    scene.set(node("c2", Base::Down, &["CLOUD", "NOT_RESPONDING"]));
+    scene.set(node("c2", BaseState::Down, &["CLOUD", "NOT_RESPONDING"]));
     let job = scene.jobs.last_mut().unwrap();
     job.state = JobState::Completing;
     // Slurm crashes if nodes are taken away under jobs that are being cleaned up: nothing is
@@ -142,7 +142,7 @@ fn a_node_that_never_comes_up_is_given_up_and_the_region_left_alone_for_a_while(
     scene.look(&mut manager, 0);
     scene.instances.push(instance("c1", Status::Active));
     // What Slurm makes of it after ResumeTimeout.
-    scene.set(node("c1", Base::Down, &["CLOUD", "NOT_RESPONDING"]));
+    scene.set(node("c1", BaseState::Down, &["CLOUD", "NOT_RESPONDING"]));
     let heard = scene.look(&mut manager, 40);
     assert!(said(&heard).starts_with(&["delete id-c1".to_owned(), "power down c1".to_owned()]));
     assert_eq!(heard.troubles[0].code(), "EB-BURST-009");
@@ -160,7 +160,7 @@ fn a_launch_that_takes_too_long_is_given_back() {
     scene.instances.push(instance("c1", Status::Coming));
     scene.set(node(
         "c1",
-        Base::Idle,
+        BaseState::Idle,
         &["CLOUD", "POWERING_UP", "NOT_RESPONDING"],
     ));
     assert!(said(&scene.look(&mut manager, 61)).contains(&"power down c1".to_owned()));
@@ -226,7 +226,7 @@ fn less_load_drains_the_idlest_node_and_gives_it_back_when_it_is_empty() {
             .map(|at| job(10 + at, "short", &format!("c{at}"))),
     );
     assert_eq!(said(&scene.look(&mut manager, 20)), ["drain c4"]);
-    scene.set(node("c4", Base::Idle, &["CLOUD", "DRAIN"]));
+    scene.set(node("c4", BaseState::Idle, &["CLOUD", "DRAIN"]));
     assert!(said(&scene.look(&mut manager, 21)).contains(&"power down c4".to_owned()));
 }
 
@@ -234,7 +234,7 @@ fn less_load_drains_the_idlest_node_and_gives_it_back_when_it_is_empty() {
 fn a_node_that_the_operator_drained_stays_drained() {
     let mut manager = manager();
     let mut scene = Scene::grown(&mut manager);
-    let mut looked_at = node("c1", Base::Idle, &["CLOUD", "DRAIN"]);
+    let mut looked_at = node("c1", BaseState::Idle, &["CLOUD", "DRAIN"]);
     looked_at.reason = "disk".to_owned();
     scene.set(looked_at);
     assert_eq!(said(&scene.look(&mut manager, 20)), [""; 0]);
@@ -261,7 +261,7 @@ fn a_node_that_slurm_started_by_itself_is_one_of_those_that_were_wanted() {
     for at in 1..=6 {
         scene.set(node(
             &format!("c{at}"),
-            Base::Allocated,
+            BaseState::Allocated,
             &["CLOUD", "POWERING_UP"],
         ));
     }
@@ -303,7 +303,7 @@ fn what_was_asked_for_in_vain_is_given_up_where_slurm_has_started_another_by_its
     scene.nodes.push(resting("c7"));
     scene
         .nodes
-        .push(node("c8", Base::Allocated, &["CLOUD", "POWERING_UP"]));
+        .push(node("c8", BaseState::Allocated, &["CLOUD", "POWERING_UP"]));
     let ups = |heard: &Decisions| {
         let ups = said(heard).into_iter();
         ups.filter(|one| one.starts_with("power up")).count()
@@ -318,10 +318,10 @@ fn an_instance_that_is_being_given_up_counts_until_it_is_gone() {
     let mut manager = manager();
     let mut scene = Scene::grown(&mut manager);
     // Slurm has given it up, the region is slow to delete it.
-    scene.set(node("c1", Base::Down, &["CLOUD", "NOT_RESPONDING"]));
+    scene.set(node("c1", BaseState::Down, &["CLOUD", "NOT_RESPONDING"]));
     let heard = said(&scene.look(&mut manager, 20));
     assert!(heard.contains(&"delete id-c1".to_owned()), "{heard:?}");
-    scene.set(node("c1", Base::Idle, &["CLOUD", "POWERED_DOWN"]));
+    scene.set(node("c1", BaseState::Idle, &["CLOUD", "POWERED_DOWN"]));
     for at in [21, 22, 23] {
         assert!(
             !said(&scene.look(&mut manager, at))
@@ -341,7 +341,7 @@ fn a_node_that_waits_for_an_instance_that_failed_is_given_back_until_slurm_has_d
     let mut scene = Scene::busy();
     scene.look(&mut manager, 0);
     let starting = ["CLOUD", "DRAIN", "POWERING_UP", "NOT_RESPONDING"];
-    scene.set(node("c1", Base::Idle, &starting));
+    scene.set(node("c1", BaseState::Idle, &starting));
     scene.instances.push(instance("c1", Status::Failed));
     assert!(said(&scene.look(&mut manager, 1)).contains(&"power down c1".to_owned()));
     scene.instances.clear();
@@ -437,7 +437,7 @@ fn a_job_whose_node_is_taken_gets_the_priority_that_a_copy_of_it_would_have() {
     scene.jobs.push(own);
     scene.instances.remove(1);
     assert_eq!(said(&scene.look(&mut manager, 21)), ["down c2"]);
-    scene.set(node("c2", Base::Down, &["CLOUD", "NOT_RESPONDING"]));
+    scene.set(node("c2", BaseState::Down, &["CLOUD", "NOT_RESPONDING"]));
     let job = scene.jobs.last_mut().unwrap();
     (job.state, job.nodes, job.eligible_ms) = (JobState::Pending, Vec::new(), 150_000);
     // So Slurm has it now: it would age anew.

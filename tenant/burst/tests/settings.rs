@@ -4,7 +4,7 @@ use crate::common;
 
 use common::settings;
 use ebbtide_burst::AgeSettings;
-use ebbtide_burst::age::Ages;
+use ebbtide_burst::reuse_policy::ReusePolicy;
 
 #[test]
 fn prices_give_the_ratio_and_the_budget_of_nodes() {
@@ -20,7 +20,7 @@ fn an_instance_near_its_end_fits_no_long_job_any_more() {
         features: vec!["spot".to_owned()],
         weight: 100,
     };
-    let ages = Ages::new(&settings).unwrap();
+    let ages = ReusePolicy::new(&settings).unwrap();
     assert_eq!(ages.all_features(), ["spot", "fits_1h", "fits_6h"]);
     let of = |age: f64| ages.label(age, String::new()).unwrap();
     assert_eq!(of(0.0).features, ["spot", "fits_1h", "fits_6h"]);
@@ -38,7 +38,7 @@ fn lengths_without_a_model_and_models_that_are_none_are_refused() {
         ..AgeSettings::default()
     };
     assert!(
-        Ages::new(&lengths)
+        ReusePolicy::new(&lengths)
             .unwrap_err()
             .to_string()
             .contains("age.job_hours")
@@ -48,7 +48,7 @@ fn lengths_without_a_model_and_models_that_are_none_are_refused() {
         ..AgeSettings::default()
     };
     assert!(
-        Ages::new(&model)
+        ReusePolicy::new(&model)
             .unwrap_err()
             .to_string()
             .contains("marble")

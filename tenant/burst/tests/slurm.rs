@@ -2,7 +2,7 @@
 //! running cluster.
 
 use ebbtide_burst::BurstError;
-use ebbtide_burst::slurm::{Base, JobState, hosts, jobs, nodes};
+use ebbtide_burst::slurm::{BaseState, JobState, hosts, jobs, nodes};
 use proptest::prelude::*;
 
 const SQUEUE: &str = include_str!("data/squeue.json");
@@ -69,7 +69,7 @@ fn a_node_is_off_up_or_on_its_way() {
     assert!(named("c1").in_service() && named("c1").is_cloud());
     assert!(named("c2").is_off() && !named("c2").is_up());
     assert_eq!(named("c1").features, ["cloud", "spot"]);
-    assert_eq!(named("s1").base, Base::Idle);
+    assert_eq!(named("s1").base, BaseState::Idle);
     assert!(!named("s1").is_cloud());
 }
 

@@ -9,10 +9,10 @@
 //! cut into parts, for each part but the first a scheme is chosen on what came before, and the part
 //! shows what the choice gained.
 
-use crate::compare::{Known, Starts};
+use crate::compare::{AdaptHistory, Starts};
 use crate::error::CheckpointingError;
 use crate::history::PriceHistory;
-use crate::run::{Job, JobEnd, Market, run};
+use crate::run::{CheckpointedJob, JobEnd, Market, run};
 use crate::scheme::{SchemeKind, scheme};
 use crate::terms::{CheckpointTerms, checked_work};
 use ebbtide_model::Money;
@@ -72,13 +72,13 @@ pub fn advise(
     let terms = terms.checked()?;
     checked_work(work_seconds)?;
     let market = Market::new(history, bid);
-    let mut known = Known::new(&market, terms.adapt.knowledge);
+    let mut known = AdaptHistory::new(&market, terms.adapt.knowledge);
     let played: Vec<Played> = starts
         .of(history)?
         .into_iter()
         .map(|start| {
             let lives = known.at(start);
-            let job = Job {
+            let job = CheckpointedJob {
                 work_seconds,
                 start,
             };

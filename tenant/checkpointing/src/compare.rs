@@ -3,7 +3,7 @@
 use crate::bid_lifetimes::BidLifetimes;
 use crate::error::CheckpointingError;
 use crate::history::PriceHistory;
-use crate::run::{Job, JobEnd, JobResult, Market, run};
+use crate::run::{CheckpointedJob, JobEnd, JobResult, Market, run};
 use crate::scheme::{SchemeKind, scheme};
 use crate::terms::{AdaptKnowledge, CheckpointTerms, checked_work, question};
 use ebbtide_model::Money;
@@ -59,7 +59,7 @@ impl Starts {
 
 /// A scheme against OPT, over the starts from which both finish.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Against {
+pub struct OptComparison {
     /// Number of starts.
     pub starts: usize,
     /// Mean cost, per cent above that of OPT.
@@ -95,7 +95,7 @@ pub struct SchemeResult {
     /// Mean hours of work done twice.
     pub lost_hours: f64,
     /// Held against OPT; `None` if OPT is not among the schemes, or they never both finish.
-    pub against_opt: Option<Against>,
+    pub against_opt: Option<OptComparison>,
 }
 
 /// All schemes with one bid.
@@ -136,10 +136,10 @@ pub fn compare(
     let starts = starts.of(history)?;
     let market = Market::new(history, bid);
     let mut sums: Vec<Sums> = kinds.iter().map(|_| Sums::default()).collect();
-    let mut known = Known::new(&market, terms.adapt.knowledge);
+    let mut known = AdaptHistory::new(&market, terms.adapt.knowledge);
     for start in &starts {
         let lives = known.at(*start);
-        let job = Job {
+        let job = CheckpointedJob {
             work_seconds,
             start: *start,
         };
@@ -168,7 +168,7 @@ pub fn compare(
 }
 
 /// What ADAPT knows at each start; starts have to come in order.
-pub(crate) struct Known<'a> {
+pub(crate) struct AdaptHistory<'a> {
     market: &'a Market<'a>,
     lives: BidLifetimes,
     /// Periods that are in `lives` already.
@@ -176,7 +176,7 @@ pub(crate) struct Known<'a> {
     whole: bool,
 }
 
-impl<'a> Known<'a> {
+impl<'a> AdaptHistory<'a> {
     pub(crate) fn new(market: &'a Market<'a>, knowledge: AdaptKnowledge) -> Self {
         let whole = knowledge == AdaptKnowledge::Whole;
         let lives = if whole {
@@ -277,7 +277,7 @@ impl Sums {
             checkpoints: mean(self.checkpoints as f64),
             lost_hours: mean(self.lost_seconds as f64 / 3600.0),
             // A price of zero has no per cent.
-            against_opt: (own.count > 0 && opt.micros > 0).then(|| Against {
+            against_opt: (own.count > 0 && opt.micros > 0).then(|| OptComparison {
                 starts: own.count,
                 cost_percent: percent(own.micros as f64, opt.micros as f64),
                 time_percent: percent(own.seconds as f64, opt.seconds as f64),

@@ -1,7 +1,7 @@
 //! The events of the ACC paper.
 
 use crate::bid_lifetimes::BidLifetimes;
-use crate::run::{Job, Market, run};
+use crate::run::{CheckpointedJob, Market, run};
 use crate::schemes::Acc;
 use crate::terms::CheckpointTerms;
 
@@ -40,7 +40,7 @@ pub struct Event {
 /// The events of ACC on an endless job from `launch` to the end of the history.
 #[must_use]
 pub fn events(market: &Market<'_>, terms: &CheckpointTerms, launch: i64) -> Vec<Event> {
-    let job = Job {
+    let job = CheckpointedJob {
         // Never done, and far from where sums would overflow.
         work_seconds: i64::MAX / 4,
         start: launch,

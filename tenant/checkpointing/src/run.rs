@@ -5,7 +5,7 @@ use crate::bid_lifetimes::BidLifetimes;
 use crate::bill::{TerminatedBy, charge};
 use crate::event::{Event, EventKind};
 use crate::history::PriceHistory;
-use crate::scheme::{Act, Scheme, SchemeView};
+use crate::scheme::{Scheme, SchemeAction, SchemeView};
 use crate::terms::{AdaptKnowledge, CheckpointTerms};
 use ebbtide_model::Money;
 use std::borrow::Cow;
@@ -50,7 +50,7 @@ impl<'a> Market<'a> {
 
 /// A job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Job {
+pub struct CheckpointedJob {
     /// Seconds of work.
     pub work_seconds: i64,
     /// When it is handed in.
@@ -107,7 +107,7 @@ pub fn run(
     scheme: &dyn Scheme,
     terms: &CheckpointTerms,
     lives: &BidLifetimes,
-    job: Job,
+    job: CheckpointedJob,
 ) -> JobResult {
     let mut player = Player {
         market,
@@ -288,7 +288,7 @@ impl Player<'_> {
                 return cut();
             }
             unsaved += at - now;
-            if let Some(Act::Terminate(_)) = act {
+            if let Some(SchemeAction::Terminate(_)) = act {
                 self.happened(EventKind::Terminate, at);
                 self.outcome.lost_seconds += unsaved;
                 return End::Terminated(at);

@@ -11,14 +11,14 @@ use std::str::FromStr;
 
 /// What a scheme does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Act {
+pub enum SchemeAction {
     /// Begins a checkpoint at this time.
     Checkpoint(i64),
     /// Ends the instance at this time; what is not saved is lost.
     Terminate(i64),
 }
 
-impl Act {
+impl SchemeAction {
     /// When.
     #[must_use]
     pub fn at(self) -> i64 {
@@ -89,7 +89,7 @@ pub trait Scheme: Send + Sync {
     }
 
     /// What it does next, unless the job is done or the instance dies before.
-    fn next(&self, seen: &SchemeView<'_>) -> Option<Act>;
+    fn next(&self, seen: &SchemeView<'_>) -> Option<SchemeAction>;
 }
 
 /// The six schemes.

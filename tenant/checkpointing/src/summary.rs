@@ -1,6 +1,6 @@
 //! Many bids and many series in a few figures, as the paper states its results.
 
-use crate::compare::{Against, BidComparison};
+use crate::compare::{BidComparison, OptComparison};
 use crate::scheme::SchemeKind;
 
 /// A mean with the least and the greatest value that went into it, per cent.
@@ -55,14 +55,14 @@ pub struct SchemeSummary {
 /// handful of starts would weigh as much as a whole year. `None` if no bid counts.
 #[must_use]
 pub fn over_bids(rows: &[BidComparison], kind: SchemeKind) -> Option<SchemeSummary> {
-    let counted: Vec<Against> = rows
+    let counted: Vec<OptComparison> = rows
         .iter()
         .filter_map(|row| {
             let against = row.of(kind)?.against_opt?;
             (2 * against.starts >= row.starts).then_some(against)
         })
         .collect();
-    let spread = |value: fn(&Against) -> f64| Spread::of(counted.iter().map(value));
+    let spread = |value: fn(&OptComparison) -> f64| Spread::of(counted.iter().map(value));
     Some(SchemeSummary {
         kind,
         of: counted.len(),

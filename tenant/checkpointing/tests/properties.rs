@@ -1,9 +1,10 @@
 //! What has to hold for every price, bid and job.
 
 use ebbtide_checkpointing::{
-    AccReading, Adapt, AdaptKnowledge, Availability, BidLifetimes, CheckpointTerms, EventKind,
-    HOUR_SECONDS, Job, JobEnd, JobResult, Market, Period, PriceHistory, SchemeKind, SchemeView,
-    Starts, TerminatedBy, bill, compare, expected_execution_time, run, scheme,
+    AccReading, Adapt, AdaptKnowledge, Availability, BidLifetimes, CheckpointTerms,
+    CheckpointedJob, EventKind, HOUR_SECONDS, JobEnd, JobResult, Market, Period, PriceHistory,
+    SchemeKind, SchemeView, Starts, TerminatedBy, bill, compare, expected_execution_time, run,
+    scheme,
 };
 use ebbtide_model::Money;
 use proptest::prelude::*;
@@ -52,8 +53,8 @@ fn terms() -> impl Strategy<Value = CheckpointTerms> {
         )
 }
 
-fn job() -> impl Strategy<Value = Job> {
-    (1_i64..80_000, 0_i64..100_000).prop_map(|(work_seconds, start)| Job {
+fn job() -> impl Strategy<Value = CheckpointedJob> {
+    (1_i64..80_000, 0_i64..100_000).prop_map(|(work_seconds, start)| CheckpointedJob {
         work_seconds,
         start,
     })
@@ -64,7 +65,7 @@ fn play(
     bid: Money,
     kind: SchemeKind,
     terms: &CheckpointTerms,
-    job: Job,
+    job: CheckpointedJob,
 ) -> JobResult {
     let market = Market::new(history, bid);
     let lives = BidLifetimes::until(market.availability(), history.end());
@@ -300,7 +301,7 @@ proptest! {
         let shifted = PriceHistory::new(&changes, history.end() + later).unwrap();
         for kind in SchemeKind::ALL {
             let now = play(&history, bid, kind, &terms, job);
-            let then = play(&shifted, bid, kind, &terms, Job { start: job.start + later, ..job });
+            let then = play(&shifted, bid, kind, &terms, CheckpointedJob { start: job.start + later, ..job });
             prop_assert_eq!(done(&now).map(|at| at + later), done(&then));
             prop_assert_eq!((now.cost, now.hours, now.checkpoints), (then.cost, then.hours, then.checkpoints));
         }

@@ -1,8 +1,8 @@
 //! The paper's rules, held against vectors that were checked by hand.
 
 use ebbtide_checkpointing::{
-    AccReading, BidLifetimes, CheckpointTerms, Event, Job, JobEnd, Market, PriceHistory,
-    SchemeKind, TerminatedBy, bill, events, run, scheme,
+    AccReading, BidLifetimes, CheckpointTerms, CheckpointedJob, Event, JobEnd, Market,
+    PriceHistory, SchemeKind, TerminatedBy, bill, events, run, scheme,
 };
 use ebbtide_model::Money;
 use serde_json::Value;
@@ -119,7 +119,7 @@ fn every_scenario_vector_passes() {
         terminate_seconds: given["t_w"].as_i64().unwrap(),
         ..CheckpointTerms::default()
     };
-    let job = Job {
+    let job = CheckpointedJob {
         work_seconds: given["work_s"].as_i64().unwrap(),
         start: given["start"].as_i64().unwrap(),
     };

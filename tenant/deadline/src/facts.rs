@@ -1,10 +1,10 @@
 //! What a decision knows, and what it says.
 
-use crate::Job;
+use crate::DeadlineJob;
 
 /// The server that the job has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Held {
+pub enum JobServer {
     /// No server.
     #[default]
     Nothing,
@@ -22,13 +22,13 @@ pub enum Held {
 
 /// What the caller knows when it asks for a decision. A server that was lost is not held any more.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct JobFacts {
     /// Seconds since the start of the job's life.
     pub now: u64,
     /// Seconds of work that are done and need not be done again.
     pub done: u64,
     /// The server of the job.
-    pub held: Held,
+    pub held: JobServer,
     /// A preemptible server could be had now, or is held.
     pub spot_available: bool,
 }
@@ -44,23 +44,23 @@ pub enum Decision {
     OnDemand,
 }
 
-impl Facts {
+impl JobFacts {
     /// Seconds of work that are left.
     #[must_use]
-    pub fn work_left(&self, job: &Job) -> u64 {
+    pub fn work_left(&self, job: &DeadlineJob) -> u64 {
         job.terms().work.saturating_sub(self.done)
     }
 
     /// Seconds that can be spent without progress before the deadline is lost; negative when it is.
     #[must_use]
-    pub fn slack(&self, job: &Job) -> i64 {
+    pub fn slack(&self, job: &DeadlineJob) -> i64 {
         let left = self.now + self.work_left(job);
         signed(job.terms().deadline) - signed(left)
     }
 
     /// The job is done.
     #[must_use]
-    pub fn is_done(&self, job: &Job) -> bool {
+    pub fn is_done(&self, job: &DeadlineJob) -> bool {
         self.work_left(job) == 0
     }
 }

@@ -12,7 +12,7 @@
 //!   of the two other decisions is safe, which allows for the changeover back.
 
 use crate::facts::signed;
-use crate::{Decision, Facts, Held, Job};
+use crate::{DeadlineJob, Decision, JobFacts, JobServer};
 
 /// Which decisions are safe. [`Decision::OnDemand`] always is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,13 +26,13 @@ pub struct SafeDecisions {
 impl SafeDecisions {
     /// What is safe for a job with these facts.
     #[must_use]
-    pub fn of(job: &Job, facts: &Facts) -> Self {
+    pub fn of(job: &DeadlineJob, facts: &JobFacts) -> Self {
         let terms = job.terms();
         let slack = facts.slack(job);
         let changeover = signed(terms.changeover);
         let starting = match facts.held {
-            Held::Spot { starting } => signed(starting),
-            Held::Nothing | Held::OnDemand { .. } => changeover,
+            JobServer::Spot { starting } => signed(starting),
+            JobServer::Nothing | JobServer::OnDemand { .. } => changeover,
         };
         let after_loss = slack - starting - signed(terms.loss_lag);
         Self {

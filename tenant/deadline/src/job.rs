@@ -39,11 +39,11 @@ pub struct JobTerms {
 
 /// A job whose deadline can be met: on demand from the first second, it is done in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Job {
+pub struct DeadlineJob {
     terms: JobTerms,
 }
 
-impl Job {
+impl DeadlineJob {
     /// Checks the terms.
     ///
     /// # Errors
@@ -91,17 +91,17 @@ impl Job {
 
     /// What the job costs on demand from its first second.
     #[must_use]
-    pub fn on_demand_cost(&self) -> Cost {
+    pub fn on_demand_cost(&self) -> JobCost {
         let seconds = self.terms.work + self.terms.changeover;
-        Cost::of(seconds, self.terms.prices.on_demand)
+        JobCost::of(seconds, self.terms.prices.on_demand)
     }
 }
 
 /// A sum of money, exact: millionths of the currency unit times seconds, for prices of an hour.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cost(u64);
+pub struct JobCost(u64);
 
-impl Cost {
+impl JobCost {
     /// Seconds at a price of an hour.
     #[must_use]
     pub fn of(seconds: u64, hour: Money) -> Self {

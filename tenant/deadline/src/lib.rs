@@ -3,9 +3,9 @@
 //! After Wu et al., *Can't Be Late: Optimizing Spot Instance Savings under Deadlines* (NSDI 2024;
 //! "the paper"), with a policy of our own beside the paper's.
 //!
-//! - [`Job`] is the work, the deadline, the changeover delay and the prices; a job that is accepted
-//!   can be done in time.
-//! - [`Decider`] is asked at each poll: [`Facts`] in (time, progress, server, availability), a
+//! - [`DeadlineJob`] is the work, the deadline, the changeover delay and the prices; a job that is
+//!   accepted can be done in time.
+//! - [`Decider`] is asked at each poll: [`JobFacts`] in (time, progress, server, availability), a
 //!   [`Decision`] out. [`PolicyKind`] lists the policies. [`SafeDecisions`] is the safety net under
 //!   all of them.
 //! - [`Series`] is a record of availability, [`read_runs`] reads records, [`simulate`] plays a job
@@ -13,8 +13,8 @@
 //! - [`optimum`] is the least cost when the whole record is known beforehand.
 //!
 //! ```
-//! use ebbtide_deadline::{Decider, Decision, Facts, Held, History, HourPrices, Job, JobTerms};
-//! use ebbtide_deadline::PolicyKind;
+//! use ebbtide_deadline::{DeadlineJob, Decider, Decision, History, HourPrices, JobFacts};
+//! use ebbtide_deadline::{JobServer, JobTerms, PolicyKind};
 //! use ebbtide_model::Money;
 //!
 //! let prices = HourPrices {
@@ -24,9 +24,9 @@
 //! let (work, deadline) = (48 * 3_600, 60 * 3_600);
 //! // A live caller may learn of a loss a whole poll interval late.
 //! let (changeover, poll, loss_lag) = (720, 60, 60);
-//! let job = Job::new(JobTerms { work, deadline, changeover, poll, loss_lag, prices })?;
+//! let job = DeadlineJob::new(JobTerms { work, deadline, changeover, poll, loss_lag, prices })?;
 //! let mut decider = Decider::new(job, PolicyKind::Planned, &History::default())?;
-//! let facts = Facts { now: 0, done: 0, held: Held::Nothing, spot_available: true };
+//! let facts = JobFacts { now: 0, done: 0, held: JobServer::Nothing, spot_available: true };
 //! assert_eq!(decider.decide(&facts), Decision::Spot);
 //! # Ok::<(), ebbtide_deadline::DeadlineError>(())
 //! ```
@@ -48,11 +48,11 @@ mod simulate;
 
 pub use availability::History;
 pub use error::DeadlineError;
-pub use facts::{Decision, Facts, Held};
+pub use facts::{Decision, JobFacts, JobServer};
 pub use guard::SafeDecisions;
-pub use job::{Cost, HourPrices, Job, JobTerms, LONGEST_SECONDS};
+pub use job::{DeadlineJob, HourPrices, JobCost, JobTerms, LONGEST_SECONDS};
 pub use optimum::optimum;
 pub use policies::{Decider, MOST_SLICES, PolicyKind};
 pub use read::{Recorded, SeriesKind, read_runs};
 pub use series::Series;
-pub use simulate::{JobEnd, World, simulate};
+pub use simulate::{JobEnd, JobState, simulate};

@@ -7,7 +7,7 @@
 //! before its changeover is over is booked with the whole changeover. That is too much, but the
 //! optimum has no such server: waiting for that time would cost nothing and use the same slack.
 
-use crate::{Cost, DeadlineError, Job};
+use crate::{DeadlineError, DeadlineJob, JobCost};
 
 /// The most cells of one step that are kept.
 const MOST_CELLS: u64 = 4_000_000;
@@ -19,7 +19,7 @@ const NEVER: u64 = u64::MAX / 4;
 /// # Errors
 /// [`DeadlineError::TooShort`] if the market ends before the deadline, [`DeadlineError::TooLarge`]
 /// if the times have so small a common divisor that the table would be too large.
-pub fn optimum(job: &Job, market: &[bool], step: u64) -> Result<Cost, DeadlineError> {
+pub fn optimum(job: &DeadlineJob, market: &[bool], step: u64) -> Result<JobCost, DeadlineError> {
     let terms = job.terms();
     let seconds = (market.len() as u64).saturating_mul(step);
     if seconds < terms.deadline || step == 0 {
@@ -63,7 +63,7 @@ pub fn optimum(job: &Job, market: &[bool], step: u64) -> Result<Cost, DeadlineEr
         );
         now += step;
     }
-    Ok(Cost::from_raw(table.best))
+    Ok(JobCost::from_raw(table.best))
 }
 
 struct Table {

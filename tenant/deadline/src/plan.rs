@@ -7,7 +7,7 @@
 //! compares what it costs until the next step plus E of where it leads.
 
 use crate::availability::{AvailabilityModel, CLASS_STARTS, CLASSES};
-use crate::{Decision, Job};
+use crate::{DeadlineJob, Decision};
 
 /// Steps until the deadline, at most.
 const STEPS: u64 = 384;
@@ -20,7 +20,7 @@ const MARKETS: usize = 2 * CLASSES;
 const ROWS: usize = 3 * MARKETS;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Have {
+pub(crate) enum PlanServer {
     Nothing = 0,
     Spot = 1,
     OnDemand = 2,
@@ -53,7 +53,7 @@ impl Plan {
     /// Solves for a job under a model, for all slack up to `most_slack` seconds and all times up to
     /// `horizon` seconds before the deadline.
     pub(crate) fn solve(
-        job: &Job,
+        job: &DeadlineJob,
         model: &AvailabilityModel,
         horizon: u64,
         most_slack: u64,
@@ -88,7 +88,7 @@ impl Plan {
         &self,
         left: f32,
         slack: f32,
-        have: Have,
+        have: PlanServer,
         market: (bool, usize),
     ) -> Decision {
         let n = ((left / self.grid.step).round() as usize).clamp(1, self.grid.steps);
@@ -98,7 +98,7 @@ impl Plan {
     }
 }
 
-fn row(have: Have, market: usize) -> usize {
+fn row(have: PlanServer, market: usize) -> usize {
     have as usize * MARKETS + market
 }
 
@@ -107,7 +107,7 @@ fn market_of(available: bool, class: usize) -> usize {
 }
 
 impl Grid {
-    fn at(&self, before: &[f32], have: Have, market: usize, slack: f32) -> f32 {
+    fn at(&self, before: &[f32], have: PlanServer, market: usize, slack: f32) -> f32 {
         let start = row(have, market) * self.points;
         let row = &before[start..start + self.points];
         let place = (slack / self.gap).clamp(0.0, (self.points - 1) as f32);
@@ -122,30 +122,30 @@ impl Grid {
         remaining: f32,
         before: &[f32],
         slack: f32,
-        have: Have,
+        have: PlanServer,
         (available, class): (bool, usize),
     ) -> (Decision, f32) {
         let market = market_of(available, class);
         // Work left after the changeover is paid with slack.
-        let run = |price: f32, have: Have, slack: f32| {
+        let run = |price: f32, have: PlanServer, slack: f32| {
             let until = (remaining - slack).clamp(0.0, self.step);
             price * until + self.at(before, have, market, slack)
         };
         let d = self.changeover;
-        let own = if have == Have::OnDemand { 0.0 } else { d };
+        let own = if have == PlanServer::OnDemand { 0.0 } else { d };
         let mut best = (
             Decision::OnDemand,
-            run(self.on_demand, Have::OnDemand, slack - own),
+            run(self.on_demand, PlanServer::OnDemand, slack - own),
         );
-        let own = if have == Have::Spot { 0.0 } else { d };
+        let own = if have == PlanServer::Spot { 0.0 } else { d };
         if available && slack - own >= d {
-            let cost = run(self.spot, Have::Spot, slack - own);
+            let cost = run(self.spot, PlanServer::Spot, slack - own);
             if cost < best.1 {
                 best = (Decision::Spot, cost);
             }
         }
         if slack - self.step >= d {
-            let cost = self.at(before, Have::Nothing, market, slack - self.step);
+            let cost = self.at(before, PlanServer::Nothing, market, slack - self.step);
             if cost < best.1 {
                 best = (Decision::Wait, cost);
             }
@@ -169,22 +169,22 @@ impl Grid {
         let part = whole as f32 - shift;
         let over = ((remaining / self.gap).ceil() as usize).min(self.points);
         for market in 0..MARKETS {
-            let of = |have: Have| {
+            let of = |have: PlanServer| {
                 let start = row(have, market) * self.points;
                 &before[start..start + self.points]
             };
             let sum = |pay: &[f32], expected: &[f32]| -> Vec<f32> {
                 pay.iter().zip(expected).map(|(a, b)| a + b).collect()
             };
-            let on_demand = sum(&pay_on_demand, of(Have::OnDemand));
-            let mut on_spot = sum(&pay_spot, of(Have::Spot));
+            let on_demand = sum(&pay_on_demand, of(PlanServer::OnDemand));
+            let mut on_spot = sum(&pay_spot, of(PlanServer::Spot));
             // One changeover must be left after the start of a preemptible server.
             on_spot[0] = f32::INFINITY;
             if market < CLASSES {
                 on_spot.fill(f32::INFINITY);
             }
             let mut waiting = vec![f32::INFINITY; self.points];
-            let idle = of(Have::Nothing);
+            let idle = of(PlanServer::Nothing);
             let waited = waiting
                 .iter_mut()
                 .skip(whole + 1)
@@ -197,9 +197,9 @@ impl Grid {
             let start_on_demand = once_before(late, &on_demand);
             let start_spot = once_before(f32::INFINITY, &on_spot);
             for (have, paid, spot) in [
-                (Have::Nothing, &start_on_demand, &start_spot),
-                (Have::Spot, &start_on_demand, &on_spot),
-                (Have::OnDemand, &on_demand, &start_spot),
+                (PlanServer::Nothing, &start_on_demand, &start_spot),
+                (PlanServer::Spot, &start_on_demand, &on_spot),
+                (PlanServer::OnDemand, &on_demand, &start_spot),
             ] {
                 let start = row(have, market) * self.points;
                 let target = &mut values[start..start + self.points];
@@ -250,20 +250,20 @@ impl Moves {
 
     fn expect(&self, grid: &Grid, values: &[f32], expected: &mut [f32]) {
         let points = grid.points;
-        let part = |have: Have, market: usize| {
+        let part = |have: PlanServer, market: usize| {
             let start = row(have, market) * points;
             &values[start..start + points]
         };
-        for have in [Have::Nothing, Have::Spot, Have::OnDemand] {
+        for have in [PlanServer::Nothing, PlanServer::Spot, PlanServer::OnDemand] {
             for market in 0..MARKETS {
                 let available = market >= CLASSES;
-                if have == Have::Spot && !available {
+                if have == PlanServer::Spot && !available {
                     continue;
                 }
                 let after = market_of(!available, 0);
                 // A preemptible server is lost when its period ends.
                 let ended = match have {
-                    Have::Spot => part(Have::Nothing, after),
+                    PlanServer::Spot => part(PlanServer::Nothing, after),
                     other => part(other, after),
                 };
                 let stays = part(have, market);
@@ -302,7 +302,7 @@ mod tests {
                 on_demand: Money::from_micros(3_060_000),
             },
         };
-        let job = Job::new(terms).unwrap();
+        let job = DeadlineJob::new(terms).unwrap();
         let looks = (0..2_000).map(|n| (n * 600, n % 37 < 20 || n % 5 == 0));
         let model = AvailabilityModel::new(&History::new(looks));
         let plan = Plan::solve(&job, &model, 26 * 3_600, 6 * 3_600);
@@ -313,10 +313,10 @@ mod tests {
             let before = &plan.expected[(n - 1) * width..n * width];
             grid.values(n, before, &mut values);
             let remaining = n as f32 * grid.step;
-            for have in [Have::Nothing, Have::Spot, Have::OnDemand] {
+            for have in [PlanServer::Nothing, PlanServer::Spot, PlanServer::OnDemand] {
                 for market in 0..MARKETS {
                     let state = (market >= CLASSES, market % CLASSES);
-                    if have == Have::Spot && !state.0 {
+                    if have == PlanServer::Spot && !state.0 {
                         continue;
                     }
                     for point in 1..grid.points {

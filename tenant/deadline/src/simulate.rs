@@ -1,12 +1,12 @@
 //! A job on a recorded market.
 
-use crate::{Cost, DeadlineError, Decider, Decision, Facts, Held, Job};
+use crate::{DeadlineError, DeadlineJob, Decider, Decision, JobCost, JobFacts, JobServer};
 
 /// What came of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JobEnd {
     /// What was paid.
-    pub cost: Cost,
+    pub cost: JobCost,
     /// Seconds from the start of the job's life until it was done; nothing if it was not done by
     /// the deadline.
     pub done_after: Option<u64>,
@@ -47,7 +47,7 @@ pub fn simulate(
             deadline,
         });
     }
-    let mut world = World::new();
+    let mut world = JobState::new();
     for &available in market {
         if world.facts.now >= deadline || world.done_after.is_some() {
             break;
@@ -61,15 +61,15 @@ pub fn simulate(
 
 /// A job in a market, step by step.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct World {
-    facts: Facts,
+pub struct JobState {
+    facts: JobFacts,
     done_after: Option<u64>,
     spot: u64,
     on_demand: u64,
     changeovers: u32,
 }
 
-impl World {
+impl JobState {
     /// A job at the start of its life.
     #[must_use]
     pub fn new() -> Self {
@@ -78,29 +78,29 @@ impl World {
 
     /// What a decision knows.
     #[must_use]
-    pub fn facts(&self) -> &Facts {
+    pub fn facts(&self) -> &JobFacts {
         &self.facts
     }
 
     /// A step begins.
     pub fn begin(&mut self, available: bool) {
         self.facts.spot_available = available;
-        if !available && matches!(self.facts.held, Held::Spot { .. }) {
-            self.facts.held = Held::Nothing;
+        if !available && matches!(self.facts.held, JobServer::Spot { .. }) {
+            self.facts.held = JobServer::Nothing;
         }
     }
 
     /// A step passes under a decision. A preemptible server that is not there cannot be started.
-    pub fn act(&mut self, job: &Job, decision: Decision, step: u64) {
+    pub fn act(&mut self, job: &DeadlineJob, decision: Decision, step: u64) {
         let fresh = job.terms().changeover;
         let (starting, kept) = match (decision, self.facts.held) {
-            (Decision::Spot, Held::Spot { starting })
-            | (Decision::OnDemand, Held::OnDemand { starting }) => (starting, true),
+            (Decision::Spot, JobServer::Spot { starting })
+            | (Decision::OnDemand, JobServer::OnDemand { starting }) => (starting, true),
             _ => (fresh, false),
         };
         let there = decision != Decision::Spot || self.facts.spot_available;
         if decision == Decision::Wait || !there {
-            self.facts.held = Held::Nothing;
+            self.facts.held = JobServer::Nothing;
             self.facts.now += step;
             return;
         }
@@ -111,10 +111,10 @@ impl World {
         self.facts.done += used - started;
         if decision == Decision::Spot {
             self.spot += used;
-            self.facts.held = Held::Spot { starting };
+            self.facts.held = JobServer::Spot { starting };
         } else {
             self.on_demand += used;
-            self.facts.held = Held::OnDemand { starting };
+            self.facts.held = JobServer::OnDemand { starting };
         }
         if self.facts.is_done(job) {
             self.done_after = Some(self.facts.now + used);
@@ -124,10 +124,10 @@ impl World {
 
     /// What has come of the job.
     #[must_use]
-    pub fn end(&self, job: &Job) -> JobEnd {
+    pub fn end(&self, job: &DeadlineJob) -> JobEnd {
         let terms = job.terms();
-        let spot = Cost::of(self.spot, terms.prices.spot);
-        let on_demand = Cost::of(self.on_demand, terms.prices.on_demand);
+        let spot = JobCost::of(self.spot, terms.prices.spot);
+        let on_demand = JobCost::of(self.on_demand, terms.prices.on_demand);
         JobEnd {
             cost: spot.plus(on_demand),
             done_after: self.done_after.filter(|&after| after <= terms.deadline),

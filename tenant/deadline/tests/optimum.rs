@@ -1,13 +1,13 @@
 //! The optimum against all choices.
 
 use crate::support::{job, prices};
-use ebbtide_deadline::{Cost, DeadlineError, Decision, Job, World, optimum};
+use ebbtide_deadline::{DeadlineError, DeadlineJob, Decision, JobCost, JobState, optimum};
 use proptest::prelude::*;
 
 const CHOICES: [Decision; 3] = [Decision::Wait, Decision::Spot, Decision::OnDemand];
 
 /// The least cost over all decisions at all steps.
-fn brute_force(job: &Job, world: World, market: &[bool], step: u64) -> Option<Cost> {
+fn brute_force(job: &DeadlineJob, world: JobState, market: &[bool], step: u64) -> Option<JobCost> {
     let end = world.end(job);
     if world.facts().is_done(job) {
         return end.met().then_some(end.cost);
@@ -37,7 +37,7 @@ proptest! {
         prop_assume!(deadline <= 8 * step);
         let job = job(work, deadline, changeover, step);
         let least = optimum(&job, &market, step).unwrap();
-        prop_assert_eq!(Some(least), brute_force(&job, World::new(), &market, step));
+        prop_assert_eq!(Some(least), brute_force(&job, JobState::new(), &market, step));
     }
 }
 
@@ -45,13 +45,13 @@ proptest! {
 fn a_gap_that_one_can_wait_out_is_waited_out() {
     // Twenty minutes of work, ten of changeover; the second ten minutes have no servers.
     let market = [true, false, true, true, true, true];
-    let spot = |minutes: u64| Cost::of(minutes * 60, prices().spot);
+    let spot = |minutes: u64| JobCost::of(minutes * 60, prices().spot);
     // Late: wait for the long period, then 10 + 20 minutes.
     let patient = job(1_200, 3_600, 600, 600);
     assert_eq!(optimum(&patient, &market, 600), Ok(spot(30)));
     // Not so late that this is possible: on demand over the gap, then a preemptible server.
     let hurried = job(1_200, 2_400, 600, 600);
-    let paid = Cost::of(1_200, prices().on_demand).plus(spot(20));
+    let paid = JobCost::of(1_200, prices().on_demand).plus(spot(20));
     assert_eq!(optimum(&hurried, &market, 600), Ok(paid));
     // Ten minutes later it is.
     let between = job(1_200, 3_000, 600, 600);

@@ -2,8 +2,8 @@
 
 use crate::support::{POLICIES, job};
 use ebbtide_deadline::{
-    Cost, DeadlineError, Decider, Decision, Facts, Held, History, HourPrices, Job, JobTerms,
-    MOST_SLICES, PolicyKind, Series, simulate,
+    DeadlineError, DeadlineJob, Decider, Decision, History, HourPrices, JobCost, JobFacts,
+    JobServer, JobTerms, MOST_SLICES, PolicyKind, Series, simulate,
 };
 use ebbtide_model::Money;
 
@@ -11,13 +11,13 @@ const HOUR: u64 = 3_600;
 const MINUTE: u64 = 60;
 
 /// 48 hours of work, a deadline after 60, a changeover of 12 minutes: the paper's job.
-fn papers_job() -> Job {
+fn papers_job() -> DeadlineJob {
     job(48 * HOUR, 60 * HOUR, 12 * MINUTE, 10 * MINUTE)
 }
 
-fn decided(kind: PolicyKind, now: u64, done: u64, held: Held, there: bool) -> Decision {
+fn decided(kind: PolicyKind, now: u64, done: u64, held: JobServer, there: bool) -> Decision {
     let mut decider = Decider::new(papers_job(), kind, &History::default()).unwrap();
-    decider.decide(&Facts {
+    decider.decide(&JobFacts {
         now,
         done,
         held,
@@ -25,12 +25,12 @@ fn decided(kind: PolicyKind, now: u64, done: u64, held: Held, there: bool) -> De
     })
 }
 
-const ON_DEMAND: Held = Held::OnDemand { starting: 0 };
-const SPOT: Held = Held::Spot { starting: 0 };
+const ON_DEMAND: JobServer = JobServer::OnDemand { starting: 0 };
+const SPOT: JobServer = JobServer::Spot { starting: 0 };
 
 #[test]
 fn greedy_waits_until_the_slack_is_less_than_two_changeovers() {
-    let greedy = |now, there| decided(PolicyKind::Greedy, now, 0, Held::Nothing, there);
+    let greedy = |now, there| decided(PolicyKind::Greedy, now, 0, JobServer::Nothing, there);
     let net = 12 * HOUR - 24 * MINUTE;
     assert_eq!(greedy(net, false), Decision::Wait);
     assert_eq!(greedy(net, true), Decision::Spot);
@@ -52,7 +52,7 @@ fn uniform_progress_pays_when_an_idle_job_is_behind_the_line() {
             PolicyKind::UniformProgress,
             10 * HOUR,
             done,
-            Held::Nothing,
+            JobServer::Nothing,
             there,
         )
     };
@@ -92,7 +92,7 @@ fn a_preemptible_server_is_kept_until_it_is_lost() {
 fn time_sliced_is_greedy_in_each_slice() {
     // Slices of 15 hours with 12 hours of work each.
     let kind = PolicyKind::TimeSliced { slices: 4 };
-    let idle = |now, done| decided(kind, now, done, Held::Nothing, false);
+    let idle = |now, done| decided(kind, now, done, JobServer::Nothing, false);
     let net = 3 * HOUR - 24 * MINUTE;
     assert_eq!(idle(net, 0), Decision::Wait);
     assert_eq!(idle(net + 1, 0), Decision::OnDemand);
@@ -113,7 +113,7 @@ fn slices_are_at_least_one_and_not_too_many() {
     }
 }
 
-fn cost(kind: PolicyKind, history: &History, market: &[bool]) -> Cost {
+fn cost(kind: PolicyKind, history: &History, market: &[bool]) -> JobCost {
     let mut decider = Decider::new(papers_job(), kind, history).unwrap();
     simulate(&mut decider, market, 10 * MINUTE).unwrap().cost
 }
@@ -122,7 +122,7 @@ fn cost(kind: PolicyKind, history: &History, market: &[bool]) -> Cost {
 fn a_market_with_servers_at_all_times_costs_the_preemptible_price() {
     let market = [true; 360];
     let spot = papers_job().terms().prices.spot;
-    let least = Cost::of(48 * HOUR + 12 * MINUTE, spot);
+    let least = JobCost::of(48 * HOUR + 12 * MINUTE, spot);
     for kind in POLICIES {
         if kind != PolicyKind::OnDemand {
             assert_eq!(cost(kind, &History::default(), &market), least, "{kind:?}");
@@ -154,7 +154,7 @@ fn planned_waits_out_a_gap_of_a_market_that_has_short_gaps() {
     let window = series.window(720, 60 * HOUR).unwrap();
     let spot = papers_job().terms().prices.spot;
     // Ten starts: no on-demand second.
-    let least = Cost::of(48 * HOUR + 10 * 12 * MINUTE, spot);
+    let least = JobCost::of(48 * HOUR + 10 * 12 * MINUTE, spot);
     assert_eq!(cost(PolicyKind::Planned, &history, window), least);
 }
 
@@ -198,7 +198,7 @@ fn terms_that_make_no_sense_are_refused_with_a_code() {
         ),
     ];
     for (terms, code) in wrong {
-        let refused = Job::new(terms).unwrap_err();
+        let refused = DeadlineJob::new(terms).unwrap_err();
         assert_eq!(refused.code(), code, "{refused}");
         assert!(refused.is_setting());
     }

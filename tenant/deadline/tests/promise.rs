@@ -2,7 +2,8 @@
 
 use crate::support::{POLICIES, job, prices};
 use ebbtide_deadline::{
-    Decider, Decision, Facts, Held, History, Job, JobTerms, PolicyKind, World, optimum, simulate,
+    DeadlineJob, Decider, Decision, History, JobFacts, JobServer, JobState, JobTerms, PolicyKind,
+    optimum, simulate,
 };
 use proptest::prelude::*;
 
@@ -19,7 +20,7 @@ fn market(steps: usize) -> impl Strategy<Value = Vec<bool>> {
 
 /// A job that can be done in time, from no slack to much of it, with changeovers shorter and longer
 /// than a step.
-fn jobs() -> impl Strategy<Value = (Job, u64)> {
+fn jobs() -> impl Strategy<Value = (DeadlineJob, u64)> {
     let step = 1..900_u64;
     let work = 1..60_000_u64;
     (step, work, 0..4_000_u64, 0..30_000_u64)
@@ -29,7 +30,7 @@ fn jobs() -> impl Strategy<Value = (Job, u64)> {
         .prop_filter("few steps", |(job, step)| job.terms().deadline / step < 400)
 }
 
-fn job_and_market() -> impl Strategy<Value = (Job, u64, Vec<bool>)> {
+fn job_and_market() -> impl Strategy<Value = (DeadlineJob, u64, Vec<bool>)> {
     jobs().prop_flat_map(|(job, step)| {
         let steps = usize::try_from(job.terms().deadline.div_ceil(step)).unwrap();
         market(steps).prop_map(move |market| (job, step, market))
@@ -54,12 +55,12 @@ enum Adversary {
 }
 
 impl Adversary {
-    fn available(self, facts: &Facts) -> bool {
+    fn available(self, facts: &JobFacts) -> bool {
         match (self, facts.held) {
-            (Self::LosesAtOnce, held) => !matches!(held, Held::Spot { .. }),
-            (Self::LosesWhenReady, held) => held != Held::Spot { starting: 0 },
-            (Self::OnlyWhileOnDemand, held) => matches!(held, Held::OnDemand { .. }),
-            (Self::OnlyWhileIdle, held) => held == Held::Nothing,
+            (Self::LosesAtOnce, held) => !matches!(held, JobServer::Spot { .. }),
+            (Self::LosesWhenReady, held) => held != JobServer::Spot { starting: 0 },
+            (Self::OnlyWhileOnDemand, held) => matches!(held, JobServer::OnDemand { .. }),
+            (Self::OnlyWhileIdle, held) => held == JobServer::Nothing,
         }
     }
 }
@@ -96,7 +97,7 @@ proptest! {
         ),
     ) {
         let mut decider = Decider::new(job, kind, &History::default()).unwrap();
-        let mut world = World::new();
+        let mut world = JobState::new();
         let steps = job.terms().deadline.div_ceil(step);
         for n in 0..steps {
             if world.facts().is_done(&job) {
@@ -119,14 +120,14 @@ proptest! {
         chances in prop::collection::vec((any::<bool>(), any::<u16>(), any::<u16>()), 1..60),
     ) {
         let terms = *base.terms();
-        let job = Job::new(JobTerms { poll, loss_lag: poll, prices: prices(), ..terms }).unwrap();
+        let job = DeadlineJob::new(JobTerms { poll, loss_lag: poll, prices: prices(), ..terms }).unwrap();
         let mut decider = Decider::new(job, kind, &History::default()).unwrap();
-        let mut facts = Facts::default();
+        let mut facts = JobFacts::default();
         for &(there, pause, life) in chances.iter().cycle() {
             if facts.is_done(&job) || facts.now > terms.deadline {
                 break;
             }
-            facts.spot_available = there || matches!(facts.held, Held::Spot { .. });
+            facts.spot_available = there || matches!(facts.held, JobServer::Spot { .. });
             let decision = decider.decide(&facts);
             let pause = 1 + u64::from(pause) % poll;
             let life = (!there).then(|| u64::from(life) % pause);
@@ -139,30 +140,36 @@ proptest! {
 
 /// The facts after a pause in which a preemptible server is lost after `life` seconds. What it did
 /// in this pause until then is lost with it. A job that is done ends at that second.
-fn passed(job: &Job, before: Facts, decision: Decision, pause: u64, life: Option<u64>) -> Facts {
+fn passed(
+    job: &DeadlineJob,
+    before: JobFacts,
+    decision: Decision,
+    pause: u64,
+    life: Option<u64>,
+) -> JobFacts {
     let fresh = job.terms().changeover;
     let starting = match (decision, before.held) {
-        (Decision::Spot, Held::Spot { starting })
-        | (Decision::OnDemand, Held::OnDemand { starting }) => starting,
+        (Decision::Spot, JobServer::Spot { starting })
+        | (Decision::OnDemand, JobServer::OnDemand { starting }) => starting,
         _ => fresh,
     };
     let lost = decision == Decision::Spot && life.is_some();
     if decision == Decision::Wait || lost {
-        return Facts {
+        return JobFacts {
             now: before.now + pause,
-            held: Held::Nothing,
+            held: JobServer::Nothing,
             ..before
         };
     }
     let used = (starting + before.work_left(job)).min(pause);
     let started = starting.min(used);
     let starting = starting - started;
-    Facts {
+    JobFacts {
         now: before.now + used,
         done: before.done + used - started,
         held: match decision {
-            Decision::Spot => Held::Spot { starting },
-            _ => Held::OnDemand { starting },
+            Decision::Spot => JobServer::Spot { starting },
+            _ => JobServer::OnDemand { starting },
         },
         spot_available: before.spot_available,
     }
@@ -173,9 +180,9 @@ fn a_job_without_slack_goes_on_demand_at_once() {
     let job = job(3_600, 3_900, 300, 60);
     for kind in POLICIES {
         let mut decider = Decider::new(job, kind, &History::default()).unwrap();
-        let facts = Facts {
+        let facts = JobFacts {
             spot_available: true,
-            ..Facts::default()
+            ..JobFacts::default()
         };
         assert_eq!(decider.decide(&facts), Decision::OnDemand, "{kind:?}");
     }
@@ -186,10 +193,10 @@ fn a_job_that_is_done_needs_no_server() {
     let job = job(3_600, 7_200, 300, 60);
     for kind in POLICIES {
         let mut decider = Decider::new(job, kind, &History::default()).unwrap();
-        let facts = Facts {
+        let facts = JobFacts {
             now: 4_000,
             done: 3_600,
-            held: Held::OnDemand { starting: 0 },
+            held: JobServer::OnDemand { starting: 0 },
             spot_available: true,
         };
         assert_eq!(decider.decide(&facts), Decision::Wait, "{kind:?}");

@@ -1,6 +1,6 @@
 //! Jobs and policies for the tests.
 
-use ebbtide_deadline::{HourPrices, Job, JobTerms, PolicyKind};
+use ebbtide_deadline::{DeadlineJob, HourPrices, JobTerms, PolicyKind};
 use ebbtide_model::Money;
 
 pub(crate) const POLICIES: [PolicyKind; 6] = [
@@ -20,8 +20,8 @@ pub(crate) fn prices() -> HourPrices {
 }
 
 /// A job on a recorded grid: decisions at each step, and no loss between two of them.
-pub(crate) fn job(work: u64, deadline: u64, changeover: u64, step: u64) -> Job {
-    Job::new(JobTerms {
+pub(crate) fn job(work: u64, deadline: u64, changeover: u64, step: u64) -> DeadlineJob {
+    DeadlineJob::new(JobTerms {
         work,
         deadline,
         changeover,

@@ -4,7 +4,7 @@ use crate::Lifetime;
 use crate::distributions::{Empirical, Phase, Phases};
 use crate::error::LifetimeError;
 use crate::fit::Family;
-use crate::labelled::ALL;
+use crate::labelled_life::ALL;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 

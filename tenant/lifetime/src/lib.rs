@@ -12,7 +12,7 @@ pub mod distributions;
 mod error;
 pub mod fit;
 mod integrate;
-pub mod labelled;
+pub mod labelled_life;
 pub mod life_tables;
 mod observation;
 pub mod plan;

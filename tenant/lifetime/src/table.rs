@@ -8,7 +8,7 @@
 //! `flavor`, `insert_start` the launch. Their `day_of_week` and `hr_of_day` are those of the end.
 
 use crate::error::LifetimeError;
-use crate::labelled::Labelled;
+use crate::labelled_life::LabelledLife;
 use crate::observation::Observation;
 use csv::StringRecord;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ const LARGEST: usize = 10_000_000;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
     /// Its rows, in their order.
-    pub rows: Vec<Labelled>,
+    pub rows: Vec<LabelledLife>,
     /// How many rows are about instances that are not preemptible.
     pub left_out: usize,
 }
@@ -46,7 +46,7 @@ impl Table {
     /// # Errors
     /// [`LifetimeError::Columns`] for a header of no known format; [`LifetimeError::Row`] for a row
     /// that cannot be understood. Whether lifetimes are possible is the question of
-    /// [`crate::labelled::check`].
+    /// [`crate::labelled_life::check`].
     pub fn parse(bytes: &[u8]) -> Result<Self, LifetimeError> {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         let mut reader = csv::ReaderBuilder::new()
@@ -180,7 +180,7 @@ impl Columns {
     }
 
     /// One row; `None` for an instance that is not preemptible.
-    fn row(&self, record: &StringRecord, line: u64) -> Result<Option<Labelled>, LifetimeError> {
+    fn row(&self, record: &StringRecord, line: u64) -> Result<Option<LabelledLife>, LifetimeError> {
         let refuse = |problem: String| Err(LifetimeError::Row { line, problem });
         let cell = |at: usize| record.get(at).unwrap_or_default();
         if self.preemptible.is_some_and(|at| cell(at) != "true") {
@@ -216,7 +216,7 @@ impl Columns {
             .iter()
             .map(|(at, name)| (name.clone(), cell(*at).to_owned()))
             .collect();
-        Ok(Some(Labelled {
+        Ok(Some(LabelledLife {
             observation: Observation {
                 hours: value * self.unit,
                 ended,

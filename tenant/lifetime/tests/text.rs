@@ -3,7 +3,7 @@
 use ebbtide_lifetime::description::{Description, pick};
 use ebbtide_lifetime::distributions::{Phase, Phases};
 use ebbtide_lifetime::fit::{default_phases, distance_from, phases};
-use ebbtide_lifetime::labelled::groups;
+use ebbtide_lifetime::labelled_life::groups;
 use ebbtide_lifetime::table::Table;
 use ebbtide_lifetime::{Lifetime, Observation, Observations};
 use rand::SeedableRng;

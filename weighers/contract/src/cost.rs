@@ -4,7 +4,7 @@ use crate::CostDescription;
 use ebbtide_cost_api::{CostError, CostModule, Fact, SetCost, VictimBatch};
 
 /// The carrier of a cost module: a sandbox or a connection.
-pub trait CarriesCostModule: Send + Sync {
+pub trait CostModuleTransport: Send + Sync {
     /// Requests the cost of each candidate; `described`: what the module reads.
     ///
     /// # Errors
@@ -54,7 +54,7 @@ impl<C> PluginCostModule<C> {
     }
 }
 
-impl<C: CarriesCostModule> CostModule for PluginCostModule<C> {
+impl<C: CostModuleTransport> CostModule for PluginCostModule<C> {
     fn name(&self) -> &str {
         &self.name
     }

@@ -12,11 +12,11 @@ mod request;
 mod weigher;
 
 pub use candidates::{CandidateColumns, CandidateNeed};
-pub use cost::{CarriesCostModule, PluginCostModule};
+pub use cost::{CostModuleTransport, PluginCostModule};
 pub use description::{CostDescription, WeigherDescription};
 pub use hosts::{BorrowedTexts, HostNeed, PluginColumn, plugin_columns, texts};
 pub use request::properties;
-pub use weigher::{CarriesWeigher, PluginWeigher};
+pub use weigher::{PluginWeigher, WeigherTransport};
 
 use thiserror::Error;
 

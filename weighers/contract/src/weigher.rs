@@ -4,7 +4,7 @@ use crate::WeigherDescription;
 use ebbtide_weigher_api::{Bounds, Column, Fact, HostBatch, RequestView, Weigher, WeigherError};
 
 /// The carrier of a weigher: a sandbox or a connection.
-pub trait CarriesWeigher: Send + Sync {
+pub trait WeigherTransport: Send + Sync {
     /// Requests one number for each host; `described`: what the weigher reads.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl<C> PluginWeigher<C> {
     }
 }
 
-impl<C: CarriesWeigher> Weigher for PluginWeigher<C> {
+impl<C: WeigherTransport> Weigher for PluginWeigher<C> {
     fn name(&self) -> &str {
         &self.name
     }

@@ -4,7 +4,7 @@ use crate::call::Callee;
 use crate::convert;
 use ebbtide_cost_api::{CostError, VictimBatch};
 use ebbtide_plugin_contract::{
-    CandidateColumns, CarriesCostModule, CostDescription, PluginCostModule,
+    CandidateColumns, CostDescription, CostModuleTransport, PluginCostModule,
 };
 use ebbtide_proto::plugin::v1::CostRequest;
 
@@ -15,7 +15,7 @@ pub type RemoteCostModule = PluginCostModule<CostService>;
 #[derive(Debug)]
 pub struct CostService(pub(crate) Callee);
 
-impl CarriesCostModule for CostService {
+impl CostModuleTransport for CostService {
     fn call(
         &self,
         described: &CostDescription,

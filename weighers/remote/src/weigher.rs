@@ -3,7 +3,7 @@
 use crate::call::Callee;
 use crate::convert;
 use ebbtide_plugin_contract::{
-    self as contract, CarriesWeigher, PluginWeigher, WeigherDescription,
+    self as contract, PluginWeigher, WeigherDescription, WeigherTransport,
 };
 use ebbtide_proto::plugin::v1::{Request, WeighRequest};
 use ebbtide_weigher_api::{HostBatch, RequestView, WeigherError};
@@ -15,7 +15,7 @@ pub type RemoteWeigher = PluginWeigher<WeigherService>;
 #[derive(Debug)]
 pub struct WeigherService(pub(crate) Callee);
 
-impl CarriesWeigher for WeigherService {
+impl WeigherTransport for WeigherService {
     fn call(
         &self,
         described: &WeigherDescription,

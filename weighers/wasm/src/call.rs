@@ -1,7 +1,7 @@
 //! Calling a function of a component: a new instance each time, and what went wrong in words.
 
 use crate::bindings::Pair;
-use crate::guest::{CallStore, Used, explain, used};
+use crate::guest::{CallStore, CallUsage, explain, used};
 use crate::load::Compiled;
 use crate::{Grants, PluginSettings, SandboxLimits, WasmError};
 use wasmtime::component::{ComponentExportIndex, ComponentNamedList, InstancePre, Lift, Lower};
@@ -20,7 +20,7 @@ pub(crate) struct Callee {
 }
 
 /// A call that did not answer, in words.
-pub(crate) type Failed = String;
+pub(crate) type CallFailure = String;
 
 impl Callee {
     /// Finds the two functions of an interface.
@@ -77,12 +77,16 @@ impl Callee {
     }
 
     /// Asks for the numbers of so many rows.
-    pub(crate) fn numbers<P>(&self, params: P, rows: usize) -> Result<(Vec<f64>, Used), Failed>
+    pub(crate) fn numbers<P>(
+        &self,
+        params: P,
+        rows: usize,
+    ) -> Result<(Vec<f64>, CallUsage), CallFailure>
     where
         P: ComponentNamedList + Lower,
     {
         let answered = self.call(&self.answer, params, rows, false);
-        let (answer, used): (Result<Vec<f64>, String>, Used) =
+        let (answer, used): (Result<Vec<f64>, String>, CallUsage) =
             answered.map_err(|failed| match failed {
                 CallError::Type(problem) | CallError::Ran(problem) => problem,
             })?;
@@ -109,7 +113,7 @@ impl Callee {
             .map_err(|error| WasmError::Interface(format!("{error:#}")))
     }
 
-    fn store(&self, rows: usize) -> Result<Store<CallStore>, Failed> {
+    fn store(&self, rows: usize) -> Result<Store<CallStore>, CallFailure> {
         CallStore::store(&self.engine, &self.limits, &self.grants, rows)
     }
 
@@ -119,7 +123,7 @@ impl Callee {
         params: P,
         rows: usize,
         is_new: bool,
-    ) -> Result<(Result<R, String>, Used), CallError>
+    ) -> Result<(Result<R, String>, CallUsage), CallError>
     where
         P: ComponentNamedList + Lower,
         R: Lift + 'static,

@@ -2,12 +2,12 @@
 
 use crate::bindings::{Column, CostDescription as GuestDescription, Pairs, Rows};
 use crate::call::Callee;
-use crate::guest::Used;
+use crate::guest::CallUsage;
 use crate::load::Compiled;
 use crate::{Grants, PluginSettings, SandboxLimits, WasmError};
 use ebbtide_cost_api::{CostError, VictimBatch};
 use ebbtide_plugin_contract::{
-    CandidateColumns, CarriesCostModule, CostDescription, PluginCostModule,
+    CandidateColumns, CostDescription, CostModuleTransport, PluginCostModule,
 };
 use std::fmt;
 
@@ -54,7 +54,7 @@ impl CostGuest {
         &self,
         described: &CostDescription,
         victims: &VictimBatch<'_>,
-    ) -> Result<(Vec<f64>, Used), CostError> {
+    ) -> Result<(Vec<f64>, CallUsage), CostError> {
         let known = CandidateColumns::new(victims);
         let needs = described.needs.iter();
         let columns: Result<Vec<Column<'_>>, CostError> =
@@ -70,7 +70,7 @@ impl CostGuest {
     }
 }
 
-impl CarriesCostModule for CostGuest {
+impl CostModuleTransport for CostGuest {
     fn call(
         &self,
         described: &CostDescription,

@@ -30,7 +30,7 @@ impl fmt::Debug for Grants {
 
 /// What a call has used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Used {
+pub struct CallUsage {
     /// Units of work.
     pub work: u64,
 }
@@ -110,9 +110,9 @@ impl CallStore {
 }
 
 /// What a call has used so far.
-pub(crate) fn used(store: &Store<CallStore>, limits: &SandboxLimits, rows: usize) -> Used {
+pub(crate) fn used(store: &Store<CallStore>, limits: &SandboxLimits, rows: usize) -> CallUsage {
     let left = store.get_fuel().unwrap_or(0);
-    Used {
+    CallUsage {
         work: limits.work_of(rows).saturating_sub(left),
     }
 }

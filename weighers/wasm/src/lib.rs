@@ -29,7 +29,7 @@ mod weigher;
 
 pub use cost::{CostGuest, WasmCostModule};
 pub use error::WasmError;
-pub use guest::{Clock, Grants, Randomness, Used};
+pub use guest::{CallUsage, Clock, Grants, Randomness};
 pub use limits::SandboxLimits;
 pub use load::{Compiled, Kind, PluginSettings, Sandbox};
 pub use weigher::{WasmWeigher, WeigherGuest};

@@ -5,11 +5,11 @@ use crate::bindings::{
     WeigherDescription as GuestDescription,
 };
 use crate::call::Callee;
-use crate::guest::Used;
+use crate::guest::CallUsage;
 use crate::load::Compiled;
 use crate::{Grants, PluginSettings, SandboxLimits, WasmError};
 use ebbtide_plugin_contract::{
-    self as contract, CarriesWeigher, PluginWeigher, WeigherDescription,
+    self as contract, PluginWeigher, WeigherDescription, WeigherTransport,
 };
 use ebbtide_weigher_api::{Bounds, HostBatch, RequestView, WeigherError};
 use std::fmt;
@@ -62,7 +62,7 @@ impl WeigherGuest {
         described: &WeigherDescription,
         request: &RequestView<'_>,
         hosts: &HostBatch<'_>,
-    ) -> Result<(Vec<f64>, Used), WeigherError> {
+    ) -> Result<(Vec<f64>, CallUsage), WeigherError> {
         let needs = &described.needs;
         let texts = contract::texts(needs, hosts)?;
         let columns = contract::plugin_columns(needs, hosts, &texts)?;
@@ -98,7 +98,7 @@ impl WeigherGuest {
     }
 }
 
-impl CarriesWeigher for WeigherGuest {
+impl WeigherTransport for WeigherGuest {
     fn call(
         &self,
         described: &WeigherDescription,

@@ -9,7 +9,7 @@ use crate::service::marks::Marks;
 use ebbtide_batch::{Attempt, BatchAction, Book, MemberId, WorkId, job_name};
 use ebbtide_batch_service::pool::within;
 use ebbtide_batch_service::storage;
-use ebbtide_burst::slurm::{Base, JobState, Node, SlurmJob};
+use ebbtide_burst::slurm::{BaseState, JobState, Node, SlurmJob};
 use ebbtide_burst::{BurstAction, BurstError, PoolServer, Status};
 use ebbtide_server_pool::ServerPool;
 use ebbtide_shell::errors::CliError;
@@ -175,7 +175,7 @@ impl Rehearsal {
         }
         Node {
             name: name.to_owned(),
-            base: Base::Idle,
+            base: BaseState::Idle,
             flags,
             cpus: 1,
             features: Vec::new(),

@@ -181,7 +181,7 @@ fn a_report_in_the_wrong_queue_and_a_contradiction_become_dead_letters() {
 
 #[test]
 fn a_report_that_can_never_be_sent_does_not_block_the_agent() {
-    use crate::{AgentCore, AgentEffect, AgentInput, ReportId, Token};
+    use crate::{AgentCore, AgentEffect, AgentInput, DeliveryTag, ReportId};
     let now = Timestamp::from_millis(5);
     let (mut core, _) = AgentCore::restore("h", AgentPolicy::default(), [], now);
     let message = Message {
@@ -193,14 +193,14 @@ fn a_report_that_can_never_be_sent_does_not_block_the_agent() {
             server_id: server(1),
         }),
     };
-    let token = Token(7);
+    let token = DeliveryTag(7);
     core.handle(now, AgentInput::Command { token, message });
     let reason = "too large".to_owned();
     let report = ReportId(1);
     let effects = core.handle(now, AgentInput::Unpublishable { report, reason });
     assert!(
         effects.iter().any(
-            |e| matches!(e, AgentEffect::DeadLetter(Token(7), why) if why.contains("too large"))
+            |e| matches!(e, AgentEffect::DeadLetter(DeliveryTag(7), why) if why.contains("too large"))
         ),
         "{effects:?}"
     );

@@ -7,8 +7,8 @@
 mod commands;
 
 use crate::{
-    ActionId, AgentCore, AgentEffect, AgentInput, AgentPolicy, DriverCall, DriverResult,
-    EvacuationPhase, JournalRecord, ReportId, Token,
+    ActionId, AgentCore, AgentEffect, AgentInput, AgentPolicy, DeliveryTag, DriverCall,
+    DriverResult, EvacuationPhase, JournalRecord, ReportId,
 };
 use crate::{DriverError, NoticeOutcome, Occupancy, ServerView};
 use ebbtide_model::message::{
@@ -62,7 +62,7 @@ pub(super) struct World {
     pub(super) crash_in: Option<usize>,
     pub(super) journal: Vec<JournalRecord>,
     pub(super) queue: Vec<Message>,
-    pub(super) unsettled: BTreeMap<Token, Message>,
+    pub(super) unsettled: BTreeMap<DeliveryTag, Message>,
     pub(super) dead: Vec<(Message, String)>,
     next_token: u64,
     next_message: u128,
@@ -156,7 +156,7 @@ impl World {
             return;
         }
         let message = self.queue.remove(position % self.queue.len());
-        let token = Token(self.next_token);
+        let token = DeliveryTag(self.next_token);
         self.next_token += 1;
         self.unsettled.insert(token, message.clone());
         self.input(AgentInput::Command { token, message });
@@ -484,7 +484,7 @@ impl World {
         }
     }
 
-    fn check_ack(&mut self, token: Token) {
+    fn check_ack(&mut self, token: DeliveryTag) {
         let Some(message) = self.unsettled.remove(&token) else {
             return self.break_promise("ack", format!("{token:?} is settled twice"));
         };

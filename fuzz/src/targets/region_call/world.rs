@@ -7,7 +7,7 @@ use ebbtide_agent::driver::registry::{self, DriverContext};
 use ebbtide_agent::{Agent, AgentConfig};
 use ebbtide_bus::InProcessBroker;
 use ebbtide_proto::v1;
-use ebbtide_scheduler::{Carrier, Config, Running};
+use ebbtide_scheduler::{Config, NamedBus, Running};
 use prost::Message;
 use prost::bytes::{Buf, BufMut};
 use std::collections::HashMap;
@@ -172,7 +172,7 @@ async fn start(state: &tempfile::TempDir, stop: &CancellationToken) -> (Running,
     let agent = Agent::run(agent, bus, driver, stop.clone());
     #[allow(clippy::disallowed_methods, reason = "it ends with its runtime")]
     tokio::spawn(agent);
-    let carrier = Carrier {
+    let carrier = NamedBus {
         name: "in-process",
         bus: Arc::new(broker.connect()),
     };

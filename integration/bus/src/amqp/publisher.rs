@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ebbtide_amqp::{ConfirmChannel, Publication, Published};
+use ebbtide_amqp::{ConfirmChannel, Publication, PublishOutcome};
 use lapin::BasicProperties;
 use lapin::types::{AMQPValue, FieldTable};
 
@@ -57,8 +57,8 @@ impl Publisher {
             last_problem,
         };
         match self.channels.publish(&publication).await? {
-            Published::Routed => Ok(()),
-            Published::Unroutable => Err(BusError::Unroutable {
+            PublishOutcome::Routed => Ok(()),
+            PublishOutcome::Unroutable => Err(BusError::Unroutable {
                 queue: queue.as_str().to_owned(),
                 message_id: message.message_id,
             }),
@@ -83,9 +83,9 @@ struct QueuedMessage<'a> {
 }
 
 impl Publication<BusError> for QueuedMessage<'_> {
-    type Outcome = Published;
+    type Outcome = PublishOutcome;
 
-    async fn publish_on(&self, channel: &ConfirmChannel) -> Result<Published, StepError> {
+    async fn publish_on(&self, channel: &ConfirmChannel) -> Result<PublishOutcome, StepError> {
         let (identity, user) = (self.config.identity, self.config.user());
         let (exchange, key) = identity::route(identity, user, self.queue);
         let user = (identity == BusIdentity::Agent).then_some(user);
@@ -94,7 +94,7 @@ impl Publication<BusError> for QueuedMessage<'_> {
             .publish(&exchange, &key, true, &self.message.body, properties)
             .await
             .map_err(|fault| StepError::of(fault, || format!("publish to {}", self.queue)))?;
-        if published == Published::Unroutable && identity::is_others(identity, self.queue) {
+        if published == PublishOutcome::Unroutable && identity::is_others(identity, self.queue) {
             return Err(StepError::Again(format!(
                 "nothing is bound to the exchange {exchange} yet; has the scheduler run with bus.agent_identity = \"user-id\"?"
             )));

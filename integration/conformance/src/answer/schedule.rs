@@ -10,7 +10,7 @@ use ebbtide_nova::schedule::{
     Claims, Field, ScheduleCall, ScheduleResult, Selection, Sorted, availability_zones, drive,
     sorted,
 };
-use ebbtide_nova::states::{HostStates, States};
+use ebbtide_nova::states::{HostStateList, HostStates};
 use ebbtide_nova::table::{CloudTable, HostSurvey};
 
 /// Placement as the oracle fakes it: it answers claims as the case says and writes them down.
@@ -154,7 +154,7 @@ impl Hosts {
     }
 }
 
-impl States for Hosts {
+impl HostStateList for Hosts {
     fn len(&self) -> usize {
         self.states.len()
     }

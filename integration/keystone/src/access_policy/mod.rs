@@ -200,7 +200,7 @@ fn follow<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::token::Named;
+    use crate::token::NamedIdentity;
     use crate::token::tests::{token, with};
     use serde_json::json;
 
@@ -259,7 +259,7 @@ mod tests {
         let code = |token: &ValidatedToken| policy.api_role(token).unwrap_err().code();
         assert_eq!(code(&admin), "EB-KEYSTONE-014");
         admin = of_roles(&["admin"]);
-        admin.scope = Scope::Domain(Named {
+        admin.scope = Scope::Domain(NamedIdentity {
             id: "default".to_owned(),
             name: "Default".to_owned(),
         });

@@ -4,7 +4,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Response, Uri};
 use ebbtide_keystone::{
-    ApiRequest, AuthTokenOptions, Authentication, CachePolicy, Clock, KeystoneError, Moment,
+    ApiRequest, AuthTokenOptions, Authentication, CachePolicy, Clock, ClockReading, KeystoneError,
     TokenValidator,
 };
 use oslo_config::Config;
@@ -132,11 +132,11 @@ fn own_token(url: &str) -> Value {
 
 /// A clock at noon that stands still.
 #[derive(Debug)]
-pub(crate) struct TestClock(Mutex<Moment>);
+pub(crate) struct TestClock(Mutex<ClockReading>);
 
 impl TestClock {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Moment {
+        Arc::new(Self(Mutex::new(ClockReading {
             wall: NOON,
             elapsed: Duration::ZERO,
         })))
@@ -150,7 +150,7 @@ impl TestClock {
 }
 
 impl Clock for TestClock {
-    fn now(&self) -> Moment {
+    fn now(&self) -> ClockReading {
         *self.0.lock().unwrap()
     }
 }

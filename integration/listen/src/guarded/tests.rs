@@ -1,5 +1,5 @@
 use super::*;
-use crate::{ConnectionLimits, Reporter, Seats};
+use crate::{ConnectionLimits, ConnectionSlots, Reporter};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
@@ -12,8 +12,8 @@ struct TestHarness {
 }
 
 fn rig(protocol: Protocol) -> TestHarness {
-    let seats = Seats::new(ConnectionLimits::default(), Reporter::new("test", |_| {}));
-    let session = seats.take(Ipv4Addr::LOCALHOST.into()).unwrap();
+    let slots = ConnectionSlots::new(ConnectionLimits::default(), Reporter::new("test", |_| {}));
+    let session = slots.take(Ipv4Addr::LOCALHOST.into()).unwrap();
     let (client, server) = tokio::io::duplex(64);
     let server = GuardedConnection::new(server, session.clone(), protocol, Deadlines::default());
     TestHarness {
@@ -32,7 +32,7 @@ impl TestHarness {
         clock::timer() - self.began
     }
 
-    fn why(&self) -> Option<Closed> {
+    fn why(&self) -> Option<CloseReason> {
         self.session.state.lock().closed
     }
 }
@@ -41,7 +41,7 @@ impl TestHarness {
 async fn a_connection_without_a_byte_ends() {
     let mut rig = rig(Protocol::Http2);
     assert_eq!(rig.end().await, Deadlines::default().first_bytes);
-    assert_eq!(rig.why(), Some(Closed::Silent));
+    assert_eq!(rig.why(), Some(CloseReason::Silent));
 }
 
 #[tokio::test(start_paused = true)]
@@ -84,7 +84,7 @@ async fn a_call_in_progress_keeps_the_connection_and_its_end_begins_the_idle_tim
         assert!(waited.is_err(), "a watch of a day stays");
         drop(call);
         assert_eq!(rig.end().await, day + idle);
-        assert_eq!(rig.why(), Some(Closed::Idle));
+        assert_eq!(rig.why(), Some(CloseReason::Idle));
     }
 }
 
@@ -112,5 +112,5 @@ async fn a_client_that_takes_nothing_is_given_up() {
     let error = rig.server.write_all(&[0; 1_000]).await.unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     assert_eq!(clock::timer() - rig.began, Deadlines::STALL);
-    assert_eq!(rig.why(), Some(Closed::Stalled));
+    assert_eq!(rig.why(), Some(CloseReason::Stalled));
 }

@@ -14,7 +14,7 @@ mod steps;
 use crate::fault::NovaException;
 use crate::filters::Context;
 use crate::model::{AllocationCandidate, HostState, RequestSpec};
-use crate::states::States;
+use crate::states::HostStateList;
 
 pub use alternates::{Selection, availability_zone, availability_zones};
 pub use random::SelectionRng;
@@ -121,7 +121,7 @@ pub fn drive<S: Field>(
 /// Host states borrowed from the caller.
 struct Lent<'a>(&'a mut [HostState]);
 
-impl States for Lent<'_> {
+impl HostStateList for Lent<'_> {
     fn len(&self) -> usize {
         self.0.len()
     }

@@ -2,7 +2,7 @@
 //! costs next to nothing: it consists of what the order was made from.
 
 use crate::model::{Options, RequestSpec};
-use crate::states::{HostStates, States};
+use crate::states::{HostStateList, HostStates};
 use crate::weighing::{self, MultiplierSource, WeigherResult};
 use ebbtide_weigher_api::arithmetic::Scale;
 use std::sync::Arc;
@@ -90,7 +90,7 @@ impl SortRecord {
     pub fn weights(
         &self,
         hosts: &[usize],
-        states: &impl States,
+        states: &impl HostStateList,
         spec: &RequestSpec,
         options: &Options,
     ) -> Vec<HostWeights> {
@@ -144,7 +144,7 @@ impl WeigherScale {
     fn weights(
         &self,
         hosts: &[usize],
-        states: &impl States,
+        states: &impl HostStateList,
         spec: &RequestSpec,
         options: &Options,
     ) -> Vec<HostWeight> {

@@ -13,7 +13,7 @@ use crate::filtering::{self, FilterFault};
 use crate::filters::Context;
 use crate::hosts;
 use crate::model::{AllocationCandidate, HostState, InstanceFacts, RequestSpec};
-use crate::states::{HostStates, States};
+use crate::states::{HostStateList, HostStates};
 use crate::weighing::{self, WeigherResult};
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub struct Sorted {
 }
 
 /// Where the hosts of a request are, and how they are filtered and weighed.
-pub trait Field: States {
+pub trait Field: HostStateList {
     /// The hosts in question when the request begins, in order.
     fn all(&self) -> Vec<usize> {
         (0..self.len()).collect()
@@ -81,7 +81,7 @@ pub trait Field: States {
 ///
 /// # Errors
 /// What Nova raises.
-pub fn sorted<S: States + ?Sized>(
+pub fn sorted<S: HostStateList + ?Sized>(
     states: &mut S,
     hosts: Vec<usize>,
     spec: &RequestSpec,

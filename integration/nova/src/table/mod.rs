@@ -25,7 +25,7 @@ use crate::filters::Context;
 use crate::hosts::new_state;
 use crate::model::{HostState, Options, RequestSpec};
 use crate::schedule::{RECORDED_DROPPED, ScheduleCall, Sorted, WeigherScale, WeighingRecord};
-use crate::states::{HostStates, States};
+use crate::states::{HostStateList, HostStates};
 use crate::weighing::{self, Plugins, WeighFault};
 use classes::ReferenceNeeded;
 use plan::FilterPlan;

@@ -2,12 +2,12 @@
 
 use super::Instances;
 use super::classes::{ClassVerdict, Classes, ReferenceNeeded};
-use super::up::Up;
+use super::up::ComputeUpColumn;
 use crate::filtering;
 use crate::filters::{self, Context, Filter, attributes, compute_capabilities};
 use crate::model::{HostState, Options, RequestSpec};
 use crate::python::Value;
-use crate::states::{HostStates, States};
+use crate::states::{HostStateList, HostStates};
 use ebbtide_model::host_set::HostSet;
 use std::collections::HashMap;
 use std::sync::RwLock;
@@ -27,7 +27,7 @@ enum How {
     /// Every host passes.
     Nothing,
     /// ComputeFilter.
-    Up(Up),
+    Up(ComputeUpColumn),
     /// The answer is the same for all hosts of a class.
     Alike(fn(&HostState) -> Key, Classes<Key>),
     /// ComputeCapabilitiesFilter: hosts are alike if the attribute that an extra spec names is the
@@ -91,7 +91,7 @@ impl FilterPlan {
     fn how(name: &str) -> How {
         let alike = |key: fn(&HostState) -> Key| How::Alike(key, Classes::new());
         match name {
-            "ComputeFilter" => How::Up(Up::default()),
+            "ComputeFilter" => How::Up(ComputeUpColumn::default()),
             "AllHostsFilter" => How::Nothing,
             "ImagePropertiesFilter" => {
                 alike(|s| Key::Hypervisor(s.supported_instances.clone(), s.hypervisor_version))

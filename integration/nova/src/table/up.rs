@@ -7,7 +7,7 @@ use ebbtide_model::host_set::{HostSet, WORD, ones};
 
 /// Enabled hosts and their heartbeats.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Up {
+pub(super) struct ComputeUpColumn {
     heartbeat: Vec<i64>,
     /// Neither disabled nor forced down.
     enabled: HostSet,
@@ -18,7 +18,7 @@ pub(super) struct Up {
     newest: Vec<i64>,
 }
 
-impl Up {
+impl ComputeUpColumn {
     /// Takes a host in, or out.
     pub(super) fn put(&mut self, at: usize, state: Option<&HostState>) {
         if self.heartbeat.len() <= at {

@@ -4,7 +4,7 @@ use super::Instances;
 use super::classes::ReferenceNeeded;
 use crate::model::{HostState, Options, RequestSpec};
 use crate::schedule::WeigherScale;
-use crate::states::{HostStates, States};
+use crate::states::{HostStateList, HostStates};
 use crate::weighing::{self, MultiplierSource, NovaWeigher};
 use ebbtide_model::host_set::HostSet;
 use ebbtide_weigher_api::arithmetic::Scale;

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ebbtide_amqp::Published;
+use ebbtide_amqp::PublishOutcome;
 use ebbtide_runtime::ids;
 use serde_json::Value;
 use tokio::sync::OnceCell;
@@ -111,7 +111,7 @@ impl RpcClient {
             let mut publication = self.to_topic(target, body);
             publication.expiration = Some(options.timeout);
             publication.mandatory = options.mandatory;
-            if self.shared.publisher.publish(&publication).await? == Published::Unroutable {
+            if self.shared.publisher.publish(&publication).await? == PublishOutcome::Unroutable {
                 return Err(MessagingError::Undeliverable {
                     exchange: publication.exchange_name().to_owned(),
                     routing_key: publication.routing_key,

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ebbtide_amqp::{BrokerFault, ConfirmChannel, Published, StepError};
+use ebbtide_amqp::{BrokerFault, ConfirmChannel, PublishOutcome, StepError};
 use lapin::BasicProperties;
 use lapin::options::QueueDeclareOptions;
 use lapin::types::FieldTable;
@@ -71,7 +71,10 @@ impl Publisher {
 
     /// Publishes until confirmed, over any number of connections. The deadline is the caller's, who
     /// drops this future.
-    pub(crate) async fn publish(&self, message: &Publication) -> Result<Published, MessagingError> {
+    pub(crate) async fn publish(
+        &self,
+        message: &Publication,
+    ) -> Result<PublishOutcome, MessagingError> {
         let publication = DeclaredMessage {
             publisher: self,
             message,
@@ -110,7 +113,7 @@ impl Publisher {
         &self,
         channel: &ConfirmChannel,
         message: &Publication,
-    ) -> Result<Published, ChannelError> {
+    ) -> Result<PublishOutcome, ChannelError> {
         self.declare(channel, message).await?;
         let (exchange, key) = (message.exchange_name(), message.routing_key.as_str());
         let describe = || format!("publish to exchange {exchange:?} with key {key:?}");
@@ -195,12 +198,12 @@ struct DeclaredMessage<'a> {
 }
 
 impl ebbtide_amqp::Publication<MessagingError> for DeclaredMessage<'_> {
-    type Outcome = Published;
+    type Outcome = PublishOutcome;
 
     async fn publish_on(
         &self,
         channel: &ConfirmChannel,
-    ) -> Result<Published, StepError<MessagingError>> {
+    ) -> Result<PublishOutcome, StepError<MessagingError>> {
         let attempt = self.publisher.attempt(channel, self.message).await;
         attempt.map_err(|error| match error {
             ChannelError::Final(error) => StepError::Final(error),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ebbtide_amqp::Published;
+use ebbtide_amqp::PublishOutcome;
 use ebbtide_runtime::ids;
 
 use super::Inner;
@@ -39,8 +39,8 @@ pub(super) async fn beat(
             .publish(&direct(inner, reply_to, body))
             .await
         {
-            Ok(Published::Routed) => state.note_listening(),
-            Ok(Published::Unroutable) => {
+            Ok(PublishOutcome::Routed) => state.note_listening(),
+            Ok(PublishOutcome::Unroutable) => {
                 state.note_missing();
                 if state.missing_for() >= inner.transport.options().missing_consumer_timeout {
                     tracing::warn!(reply_queue = reply_to.queue, "the caller is gone");

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ebbtide_amqp::Published;
+use ebbtide_amqp::PublishOutcome;
 use ebbtide_runtime::{clock, ids};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -93,8 +93,8 @@ async fn publish(
     let limit = inner.transport.options().missing_consumer_timeout;
     loop {
         match inner.transport.publisher.publish(&publication).await? {
-            Published::Routed => return Ok(()),
-            Published::Unroutable => {}
+            PublishOutcome::Routed => return Ok(()),
+            PublishOutcome::Unroutable => {}
         }
         state.note_missing();
         let missing_for = state.missing_for();

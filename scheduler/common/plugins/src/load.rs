@@ -35,16 +35,16 @@ impl PluginKind {
     }
 }
 
-/// How it is reached.
+/// How the scheduler reaches a plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Carrier {
+pub enum PluginTransport {
     /// A WebAssembly component.
     Wasm,
     /// A service, over gRPC.
     Remote,
 }
 
-impl Carrier {
+impl PluginTransport {
     /// The word for it.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -1,7 +1,7 @@
 //! All plugins of a scheduler.
 
 use crate::load::{self, LoadedPlugin};
-use crate::{Carrier, Component, Health, PluginConfig, PluginError, PluginKind};
+use crate::{Component, Health, PluginConfig, PluginError, PluginKind, PluginTransport};
 use ebbtide_engine::PluginFailure;
 use ebbtide_files::read_regular;
 use ebbtide_plugin_contract::LARGEST_COMPONENT;
@@ -69,7 +69,7 @@ pub struct Plugin {
     /// What it is.
     pub kind: PluginKind,
     /// How it is reached.
-    pub carrier: Carrier,
+    pub carrier: PluginTransport,
     /// The SHA-256 of its file, in hexadecimal digits; empty for a service.
     pub digest: String,
     /// How it behaves.
@@ -219,10 +219,10 @@ fn read(entry: &PluginEntry) -> Result<Option<Component>, PluginError> {
     Ok(Some(Component::new(bytes)))
 }
 
-fn carrier(config: &PluginConfig) -> Carrier {
+fn carrier(config: &PluginConfig) -> PluginTransport {
     match config.address {
-        Some(_) => Carrier::Remote,
-        None => Carrier::Wasm,
+        Some(_) => PluginTransport::Remote,
+        None => PluginTransport::Wasm,
     }
 }
 
@@ -236,15 +236,20 @@ fn missing(config: &PluginConfig, problem: String) -> Plugin {
     )
 }
 
-fn plugin(config: &PluginConfig, carrier: Carrier, digest: String, loaded: LoadedPlugin) -> Plugin {
+fn plugin(
+    config: &PluginConfig,
+    carrier: PluginTransport,
+    digest: String,
+    loaded: LoadedPlugin,
+) -> Plugin {
     let kind = match &loaded {
         LoadedPlugin::Weigher(_) => PluginKind::Weigher,
         LoadedPlugin::CostModule(_) => PluginKind::CostModule,
         LoadedPlugin::Absent(_) => PluginKind::Unknown,
     };
     let health = || match carrier {
-        Carrier::Wasm => Arc::default(),
-        Carrier::Remote => Arc::new(Health::timed(clock::monotonic_millis)),
+        PluginTransport::Wasm => Arc::default(),
+        PluginTransport::Remote => Arc::new(Health::timed(clock::monotonic_millis)),
     };
     Plugin {
         config: config.clone(),

@@ -29,7 +29,7 @@ fn empty(status: StatusCode) -> Response<Body> {
 
 /// The parts of a request that its answer needs.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct RequestParts {
     pub(crate) path: String,
     pub(crate) query: Vec<(String, String)>,
     pub(crate) headers: HeaderMap,
@@ -43,7 +43,7 @@ pub(crate) fn of(
     route: &BoundRoute,
     status: u16,
     message: &DynamicMessage,
-    asked: &Asked,
+    asked: &RequestParts,
 ) -> Result<Response<Body>, RestError> {
     let status =
         StatusCode::from_u16(status).map_err(|error| RestError::Answer(error.to_string()))?;

@@ -1,6 +1,6 @@
 //! One request, from its path to its answer.
 
-use crate::answer::{self, Asked};
+use crate::answer::{self, RequestParts};
 use crate::body::{self, Outline};
 use crate::codec::DynamicCodec;
 use crate::contract::BoundRoute;
@@ -110,7 +110,7 @@ where
             false => rest.config.body_bytes,
         },
     };
-    let asked = Asked {
+    let asked = RequestParts {
         path: path.to_owned(),
         query: pairs,
         headers: parts.headers.clone(),

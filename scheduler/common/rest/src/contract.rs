@@ -43,7 +43,7 @@ pub(crate) struct Contract {
 
 /// A route and the values of its path.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct MatchedRoute {
     pub(crate) route: Arc<BoundRoute>,
     pub(crate) values: Vec<String>,
 }
@@ -91,7 +91,7 @@ impl Contract {
     /// # Errors
     /// [`RestError::NoSuchPath`], [`RestError::Method`], or [`RestError::Parameter`] for a path
     /// that is not UTF-8.
-    pub(crate) fn find(&self, method: &Method, path: &str) -> Result<Found, RestError> {
+    pub(crate) fn find(&self, method: &Method, path: &str) -> Result<MatchedRoute, RestError> {
         let Ok(matched) = self.paths.at(path) else {
             return Err(RestError::NoSuchPath {
                 path: path.chars().take(200).collect(),
@@ -115,7 +115,7 @@ impl Contract {
             })?;
             values.push(text.into_owned());
         }
-        Ok(Found {
+        Ok(MatchedRoute {
             route: Arc::clone(route),
             values,
         })

@@ -3,7 +3,7 @@
 use crate::state::DecisionState;
 use crate::table::{InstanceRow, Slot};
 use ebbtide_model::{GroupPolicy, ServerId};
-use ebbtide_solver::Cost;
+use ebbtide_solver::EvictionCost;
 use smallvec::SmallVec;
 
 /// A preemptible instance that could leave, with its price.
@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 pub(crate) struct Candidate {
     pub(crate) id: ServerId,
     pub(crate) slot: Slot,
-    pub(crate) cost: Cost,
+    pub(crate) cost: EvictionCost,
     pub(crate) age_ms: u64,
 }
 

@@ -14,7 +14,7 @@ use crate::victims::{VictimSearch, VictimSearchResult};
 use crate::{Budgets, Engine, HostTable};
 use ebbtide_model::decision::{FilterCount, FilterStep, InstanceExplanation, RankedHost};
 use ebbtide_model::{DecisionOutcome, Explanation, NoValidHost, Placement, Timestamp};
-use ebbtide_solver::Cost;
+use ebbtide_solver::EvictionCost;
 use std::collections::BTreeMap;
 
 /// Instances of one request whose explanation lists as many hosts as configured. The others are
@@ -25,7 +25,7 @@ const FULLY_EXPLAINED: usize = 16;
 struct Taken {
     host: HostIndex,
     tier: Tier,
-    victims: Vec<(Slot, Cost)>,
+    victims: Vec<(Slot, EvictionCost)>,
 }
 
 /// Tries to decide, without the plugins that are broken.
@@ -62,9 +62,9 @@ pub(crate) fn attempt<'a>(
         warnings: broken.warnings(),
         ..Explanation::default()
     };
-    let mut gap = Cost::ZERO;
+    let mut gap = EvictionCost::ZERO;
     // What the victims of the request cost at least, where that was asked for all of them together.
-    let mut least: Option<Cost> = None;
+    let mut least: Option<EvictionCost> = None;
     let mut together = false;
     let mut taken: Vec<Taken> = Vec::new();
     for step in 0..ask.steps() {
@@ -72,7 +72,7 @@ pub(crate) fn attempt<'a>(
         let filters = std::mem::take(&mut found.filters);
         let (passed, ranking) = (found.passed, found.ranking);
         explanation.optimal &= ranking.optimal;
-        gap = gap.checked_add(ranking.gap).unwrap_or(Cost::MAX);
+        gap = gap.checked_add(ranking.gap).unwrap_or(EvictionCost::MAX);
         let mut told = explain_step(&mut tools, &state, filters, passed, &ranking);
         if step >= FULLY_EXPLAINED {
             told.ranking.truncate(2);
@@ -103,7 +103,7 @@ pub(crate) fn attempt<'a>(
                 }
                 JointPlacement::Open(lower_bound) => least = Some(lower_bound),
                 // One after another says which one has no place.
-                JointPlacement::Impossible => least = Some(Cost::ZERO),
+                JointPlacement::Impossible => least = Some(EvictionCost::ZERO),
             }
         }
         let Some(chosen) = chosen.map(|ranked| &ranked.place) else {
@@ -136,8 +136,8 @@ pub(crate) fn attempt<'a>(
         let sum = victims().fold(surcharge.micros(), |sum, (_, cost)| {
             sum.saturating_add(cost.micros())
         });
-        gap = Cost::from_micros(sum.saturating_sub(least.micros()));
-        explanation.optimal &= together && gap == Cost::ZERO;
+        gap = EvictionCost::from_micros(sum.saturating_sub(least.micros()));
+        explanation.optimal &= together && gap == EvictionCost::ZERO;
     }
     explanation.gap = gap.to_units();
     let alternates = alternates(&mut tools, &state, &pipeline, &taken)?;
@@ -183,7 +183,7 @@ fn take_share(
             RankedHost {
                 host: name.to_owned(),
                 chosen: true,
-                eviction_cost: Some(Cost::from_micros(cost).to_units()),
+                eviction_cost: Some(EvictionCost::from_micros(cost).to_units()),
                 victims: victims
                     .iter()
                     .map(|&(slot, cost)| explain::victim(state, slot, cost))
@@ -270,7 +270,7 @@ fn join_victims(
         of_host.entry(taken.host).or_default().push(step);
     }
     for (host, steps) in of_host {
-        let before: Vec<(Slot, Cost)> = steps
+        let before: Vec<(Slot, EvictionCost)> = steps
             .iter()
             .flat_map(|&step| taken[step].victims.iter().copied())
             .collect();
@@ -326,7 +326,7 @@ fn alternates(
 /// One placement for each instance, in the order of the request.
 fn placements(state: &DecisionState<'_>, taken: &[Taken], alternates: &[String]) -> Vec<Placement> {
     let ids = state.ask.server_ids.iter().copied();
-    let placement = |server_id, host, victims: &[(Slot, Cost)], waits| Placement {
+    let placement = |server_id, host, victims: &[(Slot, EvictionCost)], waits| Placement {
         server_id,
         host: state.table.host_name(host).to_owned(),
         victims: victims

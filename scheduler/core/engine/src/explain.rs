@@ -6,14 +6,14 @@ use crate::state::DecisionState;
 use crate::table::{HostIndex, Slot};
 use ebbtide_model::Victim;
 use ebbtide_model::decision::{DroppedHost, FilterStep, RankedHost};
-use ebbtide_solver::Cost;
+use ebbtide_solver::EvictionCost;
 
 /// What explanations call the step that drops hosts on which no victim set is sufficient. It stands
 /// behind the filters.
 pub(crate) const VICTIMS: &str = "victims";
 
 /// A victim as others see it.
-pub(crate) fn victim(state: &DecisionState<'_>, slot: Slot, cost: Cost) -> Victim {
+pub(crate) fn victim(state: &DecisionState<'_>, slot: Slot, cost: EvictionCost) -> Victim {
     let row = state.table.row(slot);
     let view = state.table.view_of(slot);
     Victim {

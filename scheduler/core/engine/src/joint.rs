@@ -20,7 +20,8 @@ use crate::victims::VictimSearch;
 use crate::{EngineError, RankingPolicy};
 use ebbtide_model::decision::Weight;
 use ebbtide_solver::{
-    Cost, HostProblem, Hosts, JointOutcome, JointProblem, MAX_JOINT, SearchLimits, solve_joint,
+    EvictionCost, HostProblem, Hosts, JointOutcome, JointProblem, MAX_JOINT, SearchLimits,
+    solve_joint,
 };
 
 /// What one host gives.
@@ -28,7 +29,7 @@ pub(crate) struct JointShare {
     pub(crate) host: HostIndex,
     /// How many more instances it gets.
     pub(crate) count: usize,
-    pub(crate) victims: Vec<(Slot, Cost)>,
+    pub(crate) victims: Vec<(Slot, EvictionCost)>,
     /// How Nova's weights see the host.
     pub(crate) total: f64,
     pub(crate) weights: Vec<Weight>,
@@ -43,10 +44,10 @@ pub(crate) enum JointPlacement {
         /// No limit has cut the search.
         optimal: bool,
         /// No choice costs less, surcharge included.
-        lower_bound: Cost,
+        lower_bound: EvictionCost,
     },
     /// It was not found out; no choice costs less than this.
-    Open(Cost),
+    Open(EvictionCost),
     /// There is no such choice.
     Impossible,
 }
@@ -71,7 +72,7 @@ pub(crate) fn place_together(
     count: usize,
 ) -> Result<JointPlacement, DecideFailure> {
     let Some(count) = u32::try_from(count).ok().filter(|c| *c <= MAX_JOINT) else {
-        return Ok(JointPlacement::Open(Cost::ZERO));
+        return Ok(JointPlacement::Open(EvictionCost::ZERO));
     };
     let (engine, broken) = (tools.engine, tools.broken);
     let known = fast::lower_bounds(tools, state, pipeline);
@@ -123,7 +124,7 @@ pub(crate) fn place_together(
         }
         JointOutcome::Infeasible if !truncated => return Ok(JointPlacement::Impossible),
         JointOutcome::Undecided { .. } | JointOutcome::Infeasible => {
-            return Ok(JointPlacement::Open(Cost::ZERO));
+            return Ok(JointPlacement::Open(EvictionCost::ZERO));
         }
     };
     let shares = solution.shares.iter().map(|share| {
@@ -144,7 +145,7 @@ pub(crate) fn place_together(
         shares: shares.collect(),
         optimal: solution.optimal && !truncated,
         lower_bound: if truncated {
-            Cost::ZERO
+            EvictionCost::ZERO
         } else {
             solution.lower_bound
         },
@@ -158,7 +159,7 @@ struct Asked<'r, 's> {
     places: &'r [RankedCandidate],
     weighed: &'r HostWeights,
     /// Bounds by place, if they are known without its instances.
-    known: Option<&'r [(HostIndex, Cost)]>,
+    known: Option<&'r [(HostIndex, EvictionCost)]>,
     /// A host had more candidates than the solver takes.
     truncated: bool,
 }
@@ -174,7 +175,7 @@ impl Hosts for Asked<'_, '_> {
         self.places.len()
     }
 
-    fn bound(&mut self, host: usize) -> Cost {
+    fn bound(&mut self, host: usize) -> EvictionCost {
         match self.known {
             Some(known) => known[self.weighed.order[host]].1,
             None => self.search.bound(self.state, self.host(host)),

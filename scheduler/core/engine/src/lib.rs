@@ -45,6 +45,6 @@ pub use reclaim::{HostEviction, HostReclaim};
 mod tests;
 
 pub use table::{
-    ClassTotals, ClassUsage, CloudTotals, HostCounts, HostSummary, HostTable, HostUsage, Instance,
+    ClassUsage, CloudTotals, HostCounts, HostSummary, HostTable, HostUsage, Instance,
     InstancePhase, InstanceView, class_totals, sum_inventories,
 };

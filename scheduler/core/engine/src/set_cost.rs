@@ -13,7 +13,7 @@ use ebbtide_cost_api::{
     CostModule, Fact, FactColumn, MAX_COST, NO_END, SetCost, Texts, VictimBatch,
 };
 use ebbtide_model::Timestamp;
-use ebbtide_solver::{Cost, MAX_CANDIDATES};
+use ebbtide_solver::{EvictionCost, MAX_CANDIDATES};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(crate) enum Surcharge {
     #[default]
     None,
     /// What the first, the second, … victim of a project costs more.
-    PerProject(Vec<Cost>),
+    PerProject(Vec<EvictionCost>),
     /// Whatever the module says of a set.
     Monotone(Arc<dyn CostModule>),
 }
@@ -55,7 +55,7 @@ impl Surcharge {
             SetCost::Monotone => Ok(Self::Monotone(module.clone())),
             SetCost::PerProject => {
                 let most = u32::try_from(MAX_CANDIDATES).unwrap_or(u32::MAX);
-                let mut steps: Vec<Cost> = Vec::with_capacity(MAX_CANDIDATES);
+                let mut steps: Vec<EvictionCost> = Vec::with_capacity(MAX_CANDIDATES);
                 for n in 1..=most {
                     let step = cost_of(module.nth_of_a_project(n))?;
                     if steps.last().is_some_and(|before| step < *before) {
@@ -71,7 +71,7 @@ impl Surcharge {
     }
 
     /// The steps by project; none if the surcharge has another form.
-    pub(crate) fn steps(&self) -> &[Cost] {
+    pub(crate) fn steps(&self) -> &[EvictionCost] {
         match self {
             Self::PerProject(steps) => steps,
             Self::None | Self::Monotone(_) => &[],
@@ -87,9 +87,9 @@ impl Surcharge {
         state: &DecisionState<'_>,
         shapes: &[ShapeFacts],
         victims: &[Slot],
-    ) -> Result<Cost, DecideFailure> {
+    ) -> Result<EvictionCost, DecideFailure> {
         match self {
-            Self::None => Ok(Cost::ZERO),
+            Self::None => Ok(EvictionCost::ZERO),
             Self::PerProject(steps) => {
                 let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
                 let mut micros = 0u64;
@@ -99,11 +99,11 @@ impl Surcharge {
                     micros = micros.saturating_add(step.map_or(0, |step| step.micros()));
                     *count += 1;
                 }
-                Ok(Cost::from_micros(micros))
+                Ok(EvictionCost::from_micros(micros))
             }
             Self::Monotone(module) => {
                 if victims.is_empty() {
-                    return Ok(Cost::ZERO);
+                    return Ok(EvictionCost::ZERO);
                 }
                 let columns =
                     BatchColumns::of(state, module.as_ref(), shapes, victims.iter().copied());
@@ -119,15 +119,15 @@ pub(crate) fn surcharge(
     module: &dyn CostModule,
     batch: &VictimBatch<'_>,
     set: &[usize],
-) -> Result<Cost, DecideFailure> {
+) -> Result<EvictionCost, DecideFailure> {
     let units = module
         .surcharge(batch, set)
         .map_err(|error| DecideFailure::CostModule(format!("failed at a set: {error}")))?;
     cost_of(units)
 }
 
-fn cost_of(units: f64) -> Result<Cost, DecideFailure> {
-    match Cost::from_units(units) {
+fn cost_of(units: f64) -> Result<EvictionCost, DecideFailure> {
+    match EvictionCost::from_units(units) {
         Ok(cost) if units <= MAX_COST => Ok(cost),
         _ => Err(DecideFailure::CostModule(format!(
             "gave {units} as a surcharge; a cost is finite, not negative and at most {MAX_COST}"

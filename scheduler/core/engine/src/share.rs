@@ -6,7 +6,7 @@
 
 use crate::state::DecisionState;
 use crate::table::{HostIndex, Slot};
-use ebbtide_solver::Cost;
+use ebbtide_solver::EvictionCost;
 use smallvec::SmallVec;
 
 /// The victims of each of `count` instances that were placed on a host. The state already counts
@@ -15,8 +15,8 @@ pub(crate) fn share_out(
     state: &DecisionState<'_>,
     host: HostIndex,
     count: usize,
-    victims: &[(Slot, Cost)],
-) -> Vec<Vec<(Slot, Cost)>> {
+    victims: &[(Slot, EvictionCost)],
+) -> Vec<Vec<(Slot, EvictionCost)>> {
     let needs = &state.ask.needs;
     let mut free: SmallVec<[i64; 4]> = needs
         .iter()

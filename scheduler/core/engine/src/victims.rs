@@ -20,8 +20,8 @@ use crate::table::{HostIndex, InstanceRow, Slot};
 use crate::{Engine, EngineError};
 use ebbtide_cost_api::{CostModule, MAX_COST};
 use ebbtide_solver::{
-    Budgets, Cost, CoverResult, Groups, HostProblem, Infeasible, MAX_CANDIDATES, Problem, Scratch,
-    SearchLimits, SetCost, SetScratch, TOTAL_AGE_LIMIT_MS, lower_bound, solve, solve_set,
+    Budgets, CoverResult, EvictionCost, Groups, HostProblem, Infeasible, MAX_CANDIDATES, Problem,
+    Scratch, SearchLimits, SetCost, SetScratch, TOTAL_AGE_LIMIT_MS, lower_bound, solve, solve_set,
 };
 use smallvec::SmallVec;
 use std::borrow::Cow;
@@ -31,13 +31,13 @@ use std::cell::RefCell;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Eviction {
     /// The victims, each with its cost.
-    pub(crate) victims: Vec<(Slot, Cost)>,
+    pub(crate) victims: Vec<(Slot, EvictionCost)>,
     /// What all of them cost, with the surcharge of the set.
-    pub(crate) cost: Cost,
+    pub(crate) cost: EvictionCost,
     /// Proven to be the best set of this host.
     pub(crate) optimal: bool,
     /// No set of this host costs less.
-    pub(crate) lower_bound: Cost,
+    pub(crate) lower_bound: EvictionCost,
 }
 
 impl Eviction {
@@ -68,7 +68,7 @@ pub(crate) enum VictimSearchResult {
     /// There is no sufficient set.
     Impossible(ShortageReason),
     /// The search was cut; nothing costs less than this.
-    Undecided(Cost),
+    Undecided(EvictionCost),
 }
 
 /// The problem of one host as columns, filled anew for each host.
@@ -77,7 +77,7 @@ struct Columns {
     slots: Vec<Slot>,
     deficit: SmallVec<[i64; 4]>,
     resources: Vec<i64>,
-    costs: Vec<Cost>,
+    costs: Vec<EvictionCost>,
     ages_ms: Vec<u64>,
     uuids: Vec<u128>,
     keys: Vec<u32>,
@@ -167,14 +167,16 @@ impl VictimSearch {
         &self,
         state: &DecisionState<'_>,
         victims: &[Slot],
-    ) -> Result<Cost, DecideFailure> {
+    ) -> Result<EvictionCost, DecideFailure> {
         let surcharge = self.surcharge.as_ref();
-        surcharge.map_or(Ok(Cost::ZERO), |s| s.of_all(state, &self.shapes, victims))
+        surcharge.map_or(Ok(EvictionCost::ZERO), |s| {
+            s.of_all(state, &self.shapes, victims)
+        })
     }
 
     /// What the first, the second, … victim of a project costs more; empty if there is no such
     /// surcharge.
-    pub(crate) fn steps(&self) -> &[Cost] {
+    pub(crate) fn steps(&self) -> &[EvictionCost] {
         self.surcharge.as_ref().map_or(&[], Surcharge::steps)
     }
 
@@ -212,7 +214,7 @@ impl VictimSearch {
         host: HostIndex,
         count: i64,
         positions: &[u32],
-    ) -> Vec<(Slot, Cost)> {
+    ) -> Vec<(Slot, EvictionCost)> {
         self.load(state, host, count);
         let columns = &self.columns;
         let named = positions.iter().map(|&at| {
@@ -237,7 +239,7 @@ impl VictimSearch {
                 self.candidates.push(Candidate {
                     id: row.id,
                     slot,
-                    cost: Cost::ZERO,
+                    cost: EvictionCost::ZERO,
                     age_ms,
                 });
             }
@@ -262,7 +264,7 @@ impl VictimSearch {
         };
         for (index, (candidate, units)) in self.candidates.iter_mut().zip(costs).enumerate() {
             let good = (0.0..=MAX_COST).contains(&units);
-            candidate.cost = match Cost::from_units(units) {
+            candidate.cost = match EvictionCost::from_units(units) {
                 Ok(cost) if good => cost,
                 _ => {
                     return Err(DecideFailure::CostModule(format!(
@@ -280,8 +282,8 @@ impl VictimSearch {
         let sum: u128 = here.iter().map(|c| u128::from(c.cost.micros())).sum();
         // Half of it is for the surcharge, where there is any.
         let limit = match self.surcharge {
-            None | Some(Surcharge::None) => Cost::TOTAL_LIMIT,
-            Some(_) => Cost::from_micros(Cost::TOTAL_LIMIT.micros() / 2),
+            None | Some(Surcharge::None) => EvictionCost::TOTAL_LIMIT,
+            Some(_) => EvictionCost::from_micros(EvictionCost::TOTAL_LIMIT.micros() / 2),
         };
         if sum > u128::from(limit.micros()) {
             return Err(DecideFailure::CostModule(format!(
@@ -307,8 +309,8 @@ impl VictimSearch {
         Ok(costs)
     }
 
-    /// A cost that no victim set of this host can undercut; [`Cost::MAX`] if it has none.
-    pub(crate) fn bound(&mut self, state: &DecisionState<'_>, host: HostIndex) -> Cost {
+    /// A cost that no victim set of this host can undercut; [`EvictionCost::MAX`] if it has none.
+    pub(crate) fn bound(&mut self, state: &DecisionState<'_>, host: HostIndex) -> EvictionCost {
         self.load(state, host, state.ask.bundle);
         lower_bound(&self.columns.problem(state, None))
     }
@@ -319,7 +321,7 @@ impl VictimSearch {
         state: &DecisionState<'_>,
         host: HostIndex,
         count: i64,
-        cutoff: Option<Cost>,
+        cutoff: Option<EvictionCost>,
     ) -> Result<VictimSearchResult, DecideFailure> {
         self.load(state, host, count);
         // With nothing left the solver still does its first node, which gives a set and a bound.
@@ -355,7 +357,7 @@ impl VictimSearch {
                     let set: Vec<usize> = set.iter().map(|&at| at as usize).collect();
                     surcharge(module.as_ref(), &columns.batch(), &set).unwrap_or_else(|error| {
                         failure.borrow_mut().get_or_insert(error);
-                        Cost::ZERO
+                        EvictionCost::ZERO
                     })
                 };
                 let cost = SetCost::Monotone(&of_set);
@@ -456,7 +458,7 @@ impl VictimSearch {
             let candidate = Candidate {
                 id: row.id,
                 slot,
-                cost: Cost::from_micros(age_ms % period_ms * 1000),
+                cost: EvictionCost::from_micros(age_ms % period_ms * 1000),
                 age_ms,
             };
             self.columns.add(state, &candidate, row, &facts.amounts);
@@ -526,17 +528,17 @@ impl Columns {
                     lower_bound: if whole {
                         solution.lower_bound
                     } else {
-                        Cost::ZERO
+                        EvictionCost::ZERO
                     },
                 })
             }
             CoverResult::NotNeeded => VictimSearchResult::Found(Eviction {
                 victims: Vec::new(),
-                cost: Cost::ZERO,
+                cost: EvictionCost::ZERO,
                 optimal: true,
-                lower_bound: Cost::ZERO,
+                lower_bound: EvictionCost::ZERO,
             }),
-            _ if !whole => VictimSearchResult::Undecided(Cost::ZERO),
+            _ if !whole => VictimSearchResult::Undecided(EvictionCost::ZERO),
             CoverResult::NotBetter => VictimSearchResult::NotBetter,
             CoverResult::Infeasible(Infeasible::NotEnough) => {
                 VictimSearchResult::Impossible(ShortageReason::NotEnough)
@@ -548,7 +550,11 @@ impl Columns {
         }
     }
 
-    fn problem<'a>(&'a self, state: &'a DecisionState<'_>, cutoff: Option<Cost>) -> Problem<'a> {
+    fn problem<'a>(
+        &'a self,
+        state: &'a DecisionState<'_>,
+        cutoff: Option<EvictionCost>,
+    ) -> Problem<'a> {
         let budgets = if state.unlimited() {
             Budgets::NONE
         } else {

@@ -57,7 +57,7 @@ mod reason;
 
 pub use budgets::{Disruption, DisruptionStage, disrupted, remaining, scopes};
 pub use comeback::{
-    ClassRoom, ComebackConfig, ReservedCapacity, ResumeEntry, ResumeQueue, ResumeState,
+    ClassCapacity, ComebackConfig, ReservedCapacity, ResumeEntry, ResumeQueue, ResumeState,
     failed_attempt, reserved_for, saved,
 };
 pub use lifetime::{Lifetimes, notice_at};

@@ -15,5 +15,5 @@ mod points;
 mod rule;
 
 pub use line::PriceLine;
-pub use points::{FlavorPrice, Places, next_points};
+pub use points::{FlavorPrice, SupplyDemand, next_points};
 pub use rule::{MarketConfig, MarketError, PriceRule};

@@ -3,12 +3,12 @@
 use crate::PriceRule;
 use ebbtide_model::{Flavor, Money, PricePoint, Timestamp};
 
-/// Supply and demand of a flavor, in places: how many of its instances fit.
+/// Supply and demand of a flavor, counted in instances of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Places {
-    /// Beside the normal instances.
+pub struct SupplyDemand {
+    /// Instances that fit beside the normal instances, as if there were no preemptible ones.
     pub supply: u64,
-    /// Of these the places that preemptible instances of any flavor take, and instances that wait.
+    /// How much of the supply preemptible instances of any flavor occupy or wait for.
     pub demand: u64,
 }
 
@@ -20,10 +20,10 @@ pub fn next_points(
     flavor: &Flavor,
     base: Money,
     last: Option<&PricePoint>,
-    places: Places,
+    places: SupplyDemand,
     now: Timestamp,
 ) -> Vec<PricePoint> {
-    let Places { supply, demand } = places;
+    let SupplyDemand { supply, demand } = places;
     let price = rule.next(last.map(|point| point.price), base, supply, demand);
     let point = |at, price| PricePoint {
         flavor_id: flavor.id,

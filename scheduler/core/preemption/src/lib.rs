@@ -32,7 +32,7 @@
 
 mod adoption;
 mod due;
-mod feed;
+mod inputs;
 mod policy;
 mod record;
 mod victim_state;
@@ -40,7 +40,7 @@ mod victims;
 
 pub use adoption::{RedeliveryAction, RowOwnership, SILENCE_MILLIS};
 pub use due::{NoticeOrder, PreemptionAction};
-pub use feed::PreemptionInput;
+pub use inputs::PreemptionInput;
 pub use policy::PreemptionPolicy;
 pub use record::{
     HEADROOM_KEY, Holding, Newcomer, Preemption, PreemptionState, ReplyWhen, Victim,

@@ -1,10 +1,10 @@
 //! A small world around the record: Placement, agents, a caller, and a scheduler that may die
 //! between doing and writing.
 
-mod alone;
 mod deleted;
 mod forged;
 mod stored;
+mod without_newcomers;
 
 use super::{
     Holding, Newcomer, Preemption, PreemptionAction, PreemptionInput, PreemptionPolicy,

@@ -11,7 +11,7 @@
 //! needs in place of one, a capacity filter that is content with any of them, and this in the place
 //! of `solve`.
 
-use crate::Cost;
+use crate::EvictionCost;
 use crate::error::SolverError;
 use crate::outcome::{CoverResult, Infeasible, SearchLimits, Solution};
 use crate::problem::Problem;
@@ -25,18 +25,18 @@ pub struct AlternativeCover {
     /// Positions of the victims, by ascending UUID; empty if this alternative needs none.
     pub victims: Vec<u32>,
     /// What they cost, with the surcharge.
-    pub cost: Cost,
+    pub cost: EvictionCost,
     /// Sum of their ages in milliseconds.
     pub total_age_ms: u64,
     /// Proven to be first over all alternatives.
     pub optimal: bool,
     /// No set costs less, whatever the alternative.
-    pub lower_bound: Cost,
+    pub lower_bound: EvictionCost,
 }
 
 /// What [`solve_any`] found out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AnyOutcome {
+pub enum AlternativesOutcome {
     /// A set for one of the alternatives; an empty one if an alternative needs no victim.
     Solved(AlternativeCover),
     /// With a cutoff: every sufficient set costs more.
@@ -45,7 +45,7 @@ pub enum AnyOutcome {
     /// would be sufficient without the budgets.
     Infeasible(Infeasible),
     /// The limits ran out before a set was seen; none costs less.
-    Undecided(Cost),
+    Undecided(EvictionCost),
 }
 
 /// Chooses the victims that cover at least one of several deficits, each as long as
@@ -62,11 +62,11 @@ pub fn solve_any(
     set_cost: &SetCost<'_>,
     scratch: &mut SetScratch,
     limits: SearchLimits,
-) -> Result<AnyOutcome, SolverError> {
+) -> Result<AlternativesOutcome, SolverError> {
     let mut best = Best::default();
     let mut alternative = 0;
     // Of alternatives that are not proven: no set costs less.
-    let mut cut: Option<Cost> = None;
+    let mut cut: Option<EvictionCost> = None;
     let mut reason = Infeasible::NotEnough;
     let mut not_better = false;
     let mut spent = 0;
@@ -79,7 +79,7 @@ pub fn solve_any(
                 found,
             });
         }
-        let cheapest = best.rank.map(|rank| Cost::from_micros(rank.micros));
+        let cheapest = best.rank.map(|rank| EvictionCost::from_micros(rank.micros));
         let cutoff = match (cheapest, problem.cutoff) {
             (Some(cheapest), Some(cutoff)) => Some(cheapest.min(cutoff)),
             (cheapest, cutoff) => cheapest.or(cutoff),
@@ -93,17 +93,18 @@ pub fn solve_any(
             max_nodes: limits.max_nodes.saturating_sub(spent).max(1),
             ..limits
         };
-        let mut lower = |bound: Cost| cut = Some(cut.map_or(bound, |cut: Cost| cut.min(bound)));
+        let mut lower =
+            |bound: EvictionCost| cut = Some(cut.map_or(bound, |cut: EvictionCost| cut.min(bound)));
         match solve_set(&one, set_cost, scratch, left)? {
             // An alternative that needs no victim is preferred to all others.
             CoverResult::NotNeeded => {
-                return Ok(AnyOutcome::Solved(AlternativeCover {
+                return Ok(AlternativesOutcome::Solved(AlternativeCover {
                     alternative: at,
                     victims: Vec::new(),
-                    cost: Cost::ZERO,
+                    cost: EvictionCost::ZERO,
                     total_age_ms: 0,
                     optimal: true,
-                    lower_bound: Cost::ZERO,
+                    lower_bound: EvictionCost::ZERO,
                 }));
             }
             CoverResult::Solved(solution) => {
@@ -125,9 +126,9 @@ pub fn solve_any(
     }
     Ok(match (best.rank, cut) {
         (Some(rank), _) => {
-            let cost = Cost::from_micros(rank.micros);
+            let cost = EvictionCost::from_micros(rank.micros);
             let cut = cut.filter(|cut| *cut <= cost);
-            AnyOutcome::Solved(AlternativeCover {
+            AlternativesOutcome::Solved(AlternativeCover {
                 alternative,
                 victims: best.victims,
                 cost,
@@ -136,9 +137,9 @@ pub fn solve_any(
                 lower_bound: cut.unwrap_or(cost),
             })
         }
-        (None, Some(cut)) => AnyOutcome::Undecided(cut),
-        (None, None) if not_better => AnyOutcome::NotBetter,
-        (None, None) => AnyOutcome::Infeasible(reason),
+        (None, Some(cut)) => AlternativesOutcome::Undecided(cut),
+        (None, None) if not_better => AlternativesOutcome::NotBetter,
+        (None, None) => AlternativesOutcome::Infeasible(reason),
     })
 }
 

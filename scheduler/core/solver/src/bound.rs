@@ -1,6 +1,6 @@
 //! A bound that costs one pass over the columns and needs no scratch.
 
-use crate::cost::Cost;
+use crate::cost::EvictionCost;
 use crate::problem::Problem;
 
 /// A cost that no sufficient set can undercut; use it to skip a host before solving.
@@ -10,13 +10,13 @@ use crate::problem::Problem;
 /// needs no more. The result is the largest of these bounds. Budgets only make sets more expensive
 /// and are ignored.
 ///
-/// [`Cost::ZERO`] if nothing is missing, [`Cost::MAX`] if no candidate has any of a missing class.
-/// The problem must be well-formed; for a malformed one the answer is [`Cost::ZERO`], which skips
-/// nothing.
-pub fn lower_bound(problem: &Problem<'_>) -> Cost {
+/// [`EvictionCost::ZERO`] if nothing is missing, [`EvictionCost::MAX`] if no candidate has any of a
+/// missing class. The problem must be well-formed; for a malformed one the answer is
+/// [`EvictionCost::ZERO`], which skips nothing.
+pub fn lower_bound(problem: &Problem<'_>) -> EvictionCost {
     let width = problem.deficit.len();
     if problem.resources.len() != problem.costs.len() * width {
-        return Cost::ZERO;
+        return EvictionCost::ZERO;
     }
     let mut bound = 0u64;
     for (class, &deficit) in problem.deficit.iter().enumerate() {
@@ -35,12 +35,12 @@ pub fn lower_bound(problem: &Problem<'_>) -> Cost {
             }
         }
         if amount == 0 {
-            return Cost::MAX;
+            return EvictionCost::MAX;
         }
         let covering = (u128::from(cost) * u128::from(deficit)).div_ceil(u128::from(amount));
         bound = bound.max(u64::try_from(covering).unwrap_or(u64::MAX));
     }
-    Cost::from_micros(bound)
+    EvictionCost::from_micros(bound)
 }
 
 #[cfg(test)]
@@ -48,8 +48,12 @@ mod tests {
     use super::*;
     use crate::problem::Budgets;
 
-    fn bound(deficit: &[i64], resources: &[i64], micros: &[u64]) -> Cost {
-        let costs: Vec<Cost> = micros.iter().copied().map(Cost::from_micros).collect();
+    fn bound(deficit: &[i64], resources: &[i64], micros: &[u64]) -> EvictionCost {
+        let costs: Vec<EvictionCost> = micros
+            .iter()
+            .copied()
+            .map(EvictionCost::from_micros)
+            .collect();
         lower_bound(&Problem {
             deficit,
             resources,
@@ -66,19 +70,19 @@ mod tests {
         // Class 0: 4 units at 10/2 each; class 1: 6 units at 7/3 each.
         assert_eq!(
             bound(&[4, 6], &[2, 1, 1, 3], &[10, 7]),
-            Cost::from_micros(20)
+            EvictionCost::from_micros(20)
         );
     }
 
     #[test]
     fn more_than_is_missing_is_not_a_discount() {
-        assert_eq!(bound(&[1], &[1000], &[10]), Cost::from_micros(10));
+        assert_eq!(bound(&[1], &[1000], &[10]), EvictionCost::from_micros(10));
     }
 
     #[test]
     fn no_deficit_costs_nothing_and_no_candidates_cost_everything() {
-        assert_eq!(bound(&[0, -5], &[1, 1], &[10]), Cost::ZERO);
-        assert_eq!(bound(&[1], &[], &[]), Cost::MAX);
-        assert_eq!(bound(&[1, 1], &[5, 0], &[0]), Cost::MAX);
+        assert_eq!(bound(&[0, -5], &[1, 1], &[10]), EvictionCost::ZERO);
+        assert_eq!(bound(&[1], &[], &[]), EvictionCost::MAX);
+        assert_eq!(bound(&[1, 1], &[5, 0], &[0]), EvictionCost::MAX);
     }
 }

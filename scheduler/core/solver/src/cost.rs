@@ -13,27 +13,27 @@ use crate::error::SolverError;
 /// The unit is whatever the cost module counts in (seconds, instances, money); the solver only adds
 /// and compares. Costs are never negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Cost(u64);
+pub struct EvictionCost(u64);
 
-impl Cost {
+impl EvictionCost {
     /// Nothing is lost.
-    pub const ZERO: Cost = Cost(0);
+    pub const ZERO: EvictionCost = EvictionCost(0);
 
     /// Larger than the cost of any set. [`lower_bound`](crate::lower_bound) answers it for a host
     /// that can never give enough; it is not a legal cost of a candidate.
-    pub const MAX: Cost = Cost(u64::MAX);
+    pub const MAX: EvictionCost = EvictionCost(u64::MAX);
 
     /// The most that all candidates of one host may cost together: 2^60 micro-units, about 1.15 ×
     /// 10^12 units. The limit leaves room to pack cost, count and age into one 128-bit number and
     /// to scale that without overflow; [`solve`](crate::solve) refuses a problem above it.
-    pub const TOTAL_LIMIT: Cost = Cost(1 << 60);
+    pub const TOTAL_LIMIT: EvictionCost = EvictionCost(1 << 60);
 
     /// Micro-units in one unit.
     pub const MICROS_PER_UNIT: u64 = 1_000_000;
 
     /// A cost of so many micro-units.
-    pub const fn from_micros(micros: u64) -> Cost {
-        Cost(micros)
+    pub const fn from_micros(micros: u64) -> EvictionCost {
+        EvictionCost(micros)
     }
 
     /// A cost in units, rounded to the nearest micro-unit (halves away from zero).
@@ -41,12 +41,12 @@ impl Cost {
     /// # Errors
     ///
     /// [`SolverError::CostNotRepresentable`] if `units` is NaN, negative, infinite, or above
-    /// [`Cost::TOTAL_LIMIT`]. Negative zero is zero.
-    pub fn from_units(units: f64) -> Result<Cost, SolverError> {
+    /// [`EvictionCost::TOTAL_LIMIT`]. Negative zero is zero.
+    pub fn from_units(units: f64) -> Result<EvictionCost, SolverError> {
         let micros = (units * Self::MICROS_PER_UNIT as f64).round();
         if micros >= 0.0 && micros <= Self::TOTAL_LIMIT.0 as f64 {
             // In range by the comparison above, and already integral.
-            Ok(Cost(micros as u64))
+            Ok(EvictionCost(micros as u64))
         } else {
             Err(SolverError::CostNotRepresentable { units })
         }
@@ -63,13 +63,13 @@ impl Cost {
     }
 
     /// The sum, or `None` where it would not fit.
-    pub fn checked_add(self, other: Cost) -> Option<Cost> {
-        self.0.checked_add(other.0).map(Cost)
+    pub fn checked_add(self, other: EvictionCost) -> Option<EvictionCost> {
+        self.0.checked_add(other.0).map(EvictionCost)
     }
 }
 
 /// Units with the micro part cut of its trailing zeros: `12`, `0.5`, `3.000001`.
-impl fmt::Display for Cost {
+impl fmt::Display for EvictionCost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let units = self.0 / Self::MICROS_PER_UNIT;
         let micros = self.0 % Self::MICROS_PER_UNIT;
@@ -87,30 +87,42 @@ mod tests {
 
     #[test]
     fn units_are_rounded_to_the_nearest_micro_unit() {
-        assert_eq!(Cost::from_units(0.5), Ok(Cost::from_micros(500_000)));
-        assert_eq!(Cost::from_units(-0.0), Ok(Cost::ZERO));
-        assert_eq!(Cost::from_units(1e-7), Ok(Cost::ZERO));
-        assert_eq!(Cost::from_units(0.000_000_6), Ok(Cost::from_micros(1)));
+        assert_eq!(
+            EvictionCost::from_units(0.5),
+            Ok(EvictionCost::from_micros(500_000))
+        );
+        assert_eq!(EvictionCost::from_units(-0.0), Ok(EvictionCost::ZERO));
+        assert_eq!(EvictionCost::from_units(1e-7), Ok(EvictionCost::ZERO));
+        assert_eq!(
+            EvictionCost::from_units(0.000_000_6),
+            Ok(EvictionCost::from_micros(1))
+        );
     }
 
     #[test]
     fn what_is_not_a_cost_is_refused_by_its_code() {
         for units in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0, 2e12] {
-            let error = Cost::from_units(units).unwrap_err();
+            let error = EvictionCost::from_units(units).unwrap_err();
             assert_eq!(error.code(), "EB-SOLVER-001", "{units}");
         }
     }
 
     #[test]
     fn a_cost_is_shown_in_units() {
-        assert_eq!(Cost::from_micros(12_000_000).to_string(), "12");
-        assert_eq!(Cost::from_micros(500_000).to_string(), "0.5");
-        assert_eq!(Cost::from_micros(3_000_001).to_string(), "3.000001");
+        assert_eq!(EvictionCost::from_micros(12_000_000).to_string(), "12");
+        assert_eq!(EvictionCost::from_micros(500_000).to_string(), "0.5");
+        assert_eq!(EvictionCost::from_micros(3_000_001).to_string(), "3.000001");
     }
 
     #[test]
     fn a_sum_that_does_not_fit_is_none() {
-        assert_eq!(Cost::MAX.checked_add(Cost::from_micros(1)), None);
-        assert_eq!(Cost::ZERO.checked_add(Cost::MAX), Some(Cost::MAX));
+        assert_eq!(
+            EvictionCost::MAX.checked_add(EvictionCost::from_micros(1)),
+            None
+        );
+        assert_eq!(
+            EvictionCost::ZERO.checked_add(EvictionCost::MAX),
+            Some(EvictionCost::MAX)
+        );
     }
 }

@@ -3,7 +3,7 @@
 
 use thiserror::Error;
 
-use crate::cost::Cost;
+use crate::cost::EvictionCost;
 use crate::joint::MAX_JOINT;
 use crate::problem::{MAX_CANDIDATES, TOTAL_AGE_LIMIT_MS};
 
@@ -13,7 +13,7 @@ pub enum SolverError {
     /// A floating-point cost that is NaN, negative or too large.
     #[error(
         "{units} is not a cost: give a finite number from 0 to {limit} units",
-        limit = Cost::TOTAL_LIMIT
+        limit = EvictionCost::TOTAL_LIMIT
     )]
     CostNotRepresentable {
         /// What was given.
@@ -52,7 +52,7 @@ pub enum SolverError {
     #[error(
         "the candidates cost {micros} micro-units together, more than {limit}: scale the \
          cost module down",
-        limit = Cost::TOTAL_LIMIT.micros()
+        limit = EvictionCost::TOTAL_LIMIT.micros()
     )]
     CostOverflow {
         /// The sum, in micro-units.

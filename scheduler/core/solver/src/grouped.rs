@@ -17,7 +17,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::cost::Cost;
+use crate::cost::EvictionCost;
 use crate::error::SolverError;
 use crate::greedy::{drop_idle, fair_set};
 use crate::outcome::{CoverResult, Infeasible, SearchLimits};
@@ -49,7 +49,7 @@ pub(crate) struct Grouped {
     made: u64,
     deficit: Vec<i64>,
     resources: Vec<i64>,
-    costs: Vec<Cost>,
+    costs: Vec<EvictionCost>,
     limits: Vec<u32>,
     keys: Vec<u32>,
     /// Where the lines of the node at hand have moved to, in fractions.
@@ -259,7 +259,7 @@ impl Grouped {
             }
         }
         let most = self.members.iter().copied().max().unwrap_or(0);
-        let cap = (Cost::TOTAL_LIMIT.micros() / 4) / (problem.candidates().max(1) as u64);
+        let cap = (EvictionCost::TOTAL_LIMIT.micros() / 4) / (problem.candidates().max(1) as u64);
         self.steps.load(groups.steps, cap, most);
     }
 
@@ -275,14 +275,14 @@ impl Grouped {
         let offset = self.load(problem, node);
         let interest = match (
             self.best.rank.map(|rank| rank.micros),
-            problem.cutoff.map(Cost::micros),
+            problem.cutoff.map(EvictionCost::micros),
         ) {
             (Some(best), Some(cutoff)) => Some(best.min(cutoff)),
             (best, cutoff) => best.or(cutoff),
         };
         // Lines begin at or below zero, so nothing is ever cut by the subtraction going negative.
         let cutoff = interest.map(|interest| {
-            Cost::from_micros(u64::try_from(i128::from(interest) - offset).unwrap_or(0))
+            EvictionCost::from_micros(u64::try_from(i128::from(interest) - offset).unwrap_or(0))
         });
         let lines = Problem {
             deficit: &self.deficit,
@@ -302,7 +302,7 @@ impl Grouped {
             ..limits
         };
         let outcome = solve(&lines, inner, left)?;
-        let total = |cost: Cost| {
+        let total = |cost: EvictionCost| {
             u64::try_from((i128::from(cost.micros()) + offset).max(0)).unwrap_or(u64::MAX)
         };
         let answer = match outcome {
@@ -385,8 +385,9 @@ impl Grouped {
                 None => (0, NO_BUDGET),
             };
             self.keys.push(key);
-            self.costs
-                .push(Cost::from_micros(problem.costs[candidate].micros() + slope));
+            self.costs.push(EvictionCost::from_micros(
+                problem.costs[candidate].micros() + slope,
+            ));
         }
         let starts = node.lines.iter().map(|&line| self.steps.start(line));
         starts.sum()

@@ -6,13 +6,13 @@
 //! answer is unique, and the same on every run, for every order of the input, on every machine.
 //!
 //! ```
-//! use ebbtide_solver::{Budgets, Cost, Limits, Outcome, Problem, Scratch, solve};
+//! use ebbtide_solver::{Budgets, EvictionCost, Limits, Outcome, Problem, Scratch, solve};
 //!
 //! // Two classes (VCPU, MEMORY_MB), three instances: 2 and 4096 are missing.
 //! let problem = Problem {
 //!     deficit: &[2, 4096],
 //!     resources: &[1, 2048, 1, 2048, 4, 8192],
-//!     costs: &[Cost::from_micros(10), Cost::from_micros(20), Cost::from_micros(40)],
+//!     costs: &[10, 20, 40].map(EvictionCost::from_micros),
 //!     ages_ms: &[60_000, 1_000, 1_000],
 //!     uuids: &[0xa, 0xb, 0xc],
 //!     budgets: Budgets::NONE,
@@ -22,7 +22,7 @@
 //! let outcome = solve(&problem, &mut scratch, Limits::DEFAULT)?;
 //! let Outcome::Solved(solution) = outcome else { panic!("there is enough") };
 //! assert_eq!(solution.victims, [0, 1]);
-//! assert_eq!(solution.cost, Cost::from_micros(30));
+//! assert_eq!(solution.cost, EvictionCost::from_micros(30));
 //! # Ok::<(), ebbtide_solver::SolverError>(())
 //! ```
 //!
@@ -40,7 +40,7 @@
 //! [`solve_joint`] chooses hosts and victims for several instances at once.
 //! [`solve_set`] takes a cost that is more than a sum, such as fairness over projects.
 //!
-//! Sums are integers throughout: costs of one host up to [`Cost::TOTAL_LIMIT`], ages up to
+//! Sums are integers throughout: costs of one host up to [`EvictionCost::TOTAL_LIMIT`], ages up to
 //! [`TOTAL_AGE_LIMIT_MS`], at most [`MAX_CANDIDATES`]. Above that a problem is refused, never
 //! wrapped around. Floating point only proposes; what is cut is cut by integers, or by a margin far
 //! above any rounding.
@@ -68,9 +68,9 @@ mod steps;
 mod tail;
 mod ties;
 
-pub use alternatives::{AlternativeCover, AnyOutcome, solve_any};
+pub use alternatives::{AlternativeCover, AlternativesOutcome, solve_any};
 pub use bound::lower_bound;
-pub use cost::Cost;
+pub use cost::EvictionCost;
 pub use error::SolverError;
 pub use joint::{
     HostProblem, HostShare, Hosts, JointOutcome, JointProblem, JointSolution, MAX_JOINT,

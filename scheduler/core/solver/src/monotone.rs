@@ -6,7 +6,7 @@
 //! price per unit. So this is exact for a dozen or two of candidates. When the nodes run out, the
 //! proven bound is that of the additive problem, which is solved first.
 
-use crate::cost::Cost;
+use crate::cost::EvictionCost;
 use crate::error::SolverError;
 use crate::greedy::drop_idle;
 use crate::grouped::NODES_PER_SOLVE;
@@ -42,7 +42,7 @@ impl Monotone {
     pub(crate) fn run<'s>(
         &mut self,
         problem: &Problem<'_>,
-        surcharge: &dyn Fn(&[u32]) -> Cost,
+        surcharge: &dyn Fn(&[u32]) -> EvictionCost,
         inner: &mut Scratch,
         nodes: &mut u64,
         limits: SearchLimits,
@@ -74,7 +74,7 @@ impl Monotone {
     fn search(
         &mut self,
         problem: &Problem<'_>,
-        surcharge: &dyn Fn(&[u32]) -> Cost,
+        surcharge: &dyn Fn(&[u32]) -> EvictionCost,
         nodes: &mut u64,
         max_nodes: u64,
     ) -> bool {
@@ -158,7 +158,7 @@ impl Monotone {
     fn is_worth_going_on(
         &mut self,
         problem: &Problem<'_>,
-        surcharge: &dyn Fn(&[u32]) -> Cost,
+        surcharge: &dyn Fn(&[u32]) -> EvictionCost,
         next: usize,
     ) -> bool {
         let width = problem.deficit.len();
@@ -232,7 +232,7 @@ impl Monotone {
     }
 
     /// Offers `set`, without idle members.
-    fn offer(&mut self, problem: &Problem<'_>, surcharge: &dyn Fn(&[u32]) -> Cost) -> Rank {
+    fn offer(&mut self, problem: &Problem<'_>, surcharge: &dyn Fn(&[u32]) -> EvictionCost) -> Rank {
         drop_idle(problem, &mut self.set);
         self.set.sort_unstable();
         let mut rank = Rank {

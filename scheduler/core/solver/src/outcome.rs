@@ -1,6 +1,6 @@
 //! The answer, and how much work may go into it.
 
-use crate::cost::Cost;
+use crate::cost::EvictionCost;
 
 /// How much work the search may do. The same problem under the same limits always gets the same
 /// answer.
@@ -45,19 +45,19 @@ pub struct Solution<'s> {
     /// Positions of the victims in the caller's columns, by ascending UUID.
     pub victims: &'s [u32],
     /// Sum of their costs.
-    pub cost: Cost,
+    pub cost: EvictionCost,
     /// Sum of their ages in milliseconds.
     pub total_age_ms: u64,
     /// Whether the set is proven to be the first in the total order (cost, victims, age, UUIDs).
     pub optimal: bool,
     /// No sufficient set within the budgets costs less. Equal to `cost` when `optimal`.
-    pub lower_bound: Cost,
+    pub lower_bound: EvictionCost,
 }
 
 impl Solution<'_> {
     /// How much cheaper an unseen set could be at most.
-    pub fn gap(&self) -> Cost {
-        Cost::from_micros(self.cost.micros().saturating_sub(self.lower_bound.micros()))
+    pub fn gap(&self) -> EvictionCost {
+        EvictionCost::from_micros(self.cost.micros().saturating_sub(self.lower_bound.micros()))
     }
 }
 
@@ -78,7 +78,7 @@ pub enum CoverResult<'s> {
     /// Never without budgets and cutoff.
     Undecided {
         /// No sufficient set within the budgets costs less.
-        lower_bound: Cost,
+        lower_bound: EvictionCost,
     },
 }
 

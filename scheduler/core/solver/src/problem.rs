@@ -4,7 +4,7 @@
 //! its own table. [`Problem::check`] is the only place that judges the input; behind it no sum can
 //! overflow.
 
-use crate::cost::Cost;
+use crate::cost::EvictionCost;
 use crate::error::SolverError;
 
 /// Most candidates on one host: the count of victims has 14 bits in the packed weight (see
@@ -58,7 +58,7 @@ pub struct Problem<'a> {
     /// Row-major, one row a candidate, one column a resource class: what its end sets free.
     pub resources: &'a [i64],
     /// What the loss of each candidate costs.
-    pub costs: &'a [Cost],
+    pub costs: &'a [EvictionCost],
     /// How long each candidate has run, in milliseconds.
     pub ages_ms: &'a [u64],
     /// The UUID of each candidate. They must differ; if two are equal the last tie between them is
@@ -69,7 +69,7 @@ pub struct Problem<'a> {
     /// The total cost that another host already offers. Sets that cost more are of no interest, and
     /// as soon as it is proven that nothing else is left the answer is
     /// [`Outcome::NotBetter`](crate::CoverResult::NotBetter).
-    pub cutoff: Option<Cost>,
+    pub cutoff: Option<EvictionCost>,
 }
 
 impl Problem<'_> {
@@ -125,7 +125,7 @@ impl Problem<'_> {
             .iter()
             .map(|cost| u128::from(cost.micros()))
             .sum();
-        if micros > u128::from(Cost::TOTAL_LIMIT.micros()) {
+        if micros > u128::from(EvictionCost::TOTAL_LIMIT.micros()) {
             return Err(SolverError::CostOverflow { micros });
         }
         let millis: u128 = self.ages_ms.iter().map(|&age| u128::from(age)).sum();

@@ -9,7 +9,7 @@
 //! `grouped`), and [`SetCost::Monotone`], any function, which is exact for few candidates and
 //! otherwise bounded by the sum alone (see `monotone`).
 
-use crate::cost::Cost;
+use crate::cost::EvictionCost;
 use crate::error::SolverError;
 use crate::grouped::Grouped;
 use crate::monotone::Monotone;
@@ -29,7 +29,7 @@ pub struct Groups<'a> {
     /// What the first, the second, … victim of a group costs more than alone. Must never fall; the
     /// last holds for all that follow. A step above 2^58 micro-units divided by the number of
     /// candidates counts as that.
-    pub steps: &'a [Cost],
+    pub steps: &'a [EvictionCost],
 }
 
 /// What a set costs beyond the sum of its members.
@@ -42,7 +42,7 @@ pub enum SetCost<'a> {
     /// Whatever this says of a set, given as ascending positions of candidates. It must be
     /// monotone: never less for a set than for a part of it. If it is not, the answer is sufficient
     /// but not proven to be the cheapest.
-    Monotone(&'a dyn Fn(&[u32]) -> Cost),
+    Monotone(&'a dyn Fn(&[u32]) -> EvictionCost),
 }
 
 impl std::fmt::Debug for SetCost<'_> {
@@ -136,8 +136,8 @@ impl Best {
 ///
 /// # Errors
 ///
-/// A malformed problem, see [`Problem::check`]; costs above half of [`Cost::TOTAL_LIMIT`] together,
-/// groups of another length than the candidates, or steps that fall.
+/// A malformed problem, see [`Problem::check`]; costs above half of [`EvictionCost::TOTAL_LIMIT`]
+/// together, groups of another length than the candidates, or steps that fall.
 pub fn solve_set<'s>(
     problem: &Problem<'_>,
     set_cost: &SetCost<'_>,
@@ -202,13 +202,15 @@ pub fn solve_set<'s>(
     Ok(match (rank, cut) {
         (Some(rank), _) => CoverResult::Solved(Solution {
             victims: &best.victims,
-            cost: Cost::from_micros(rank.micros),
+            cost: EvictionCost::from_micros(rank.micros),
             total_age_ms: rank.age_ms,
             optimal: cut.is_none(),
-            lower_bound: Cost::from_micros(cut.map_or(rank.micros, |cut| cut.min(rank.micros))),
+            lower_bound: EvictionCost::from_micros(
+                cut.map_or(rank.micros, |cut| cut.min(rank.micros)),
+            ),
         }),
         (None, Some(cut)) => CoverResult::Undecided {
-            lower_bound: Cost::from_micros(cut),
+            lower_bound: EvictionCost::from_micros(cut),
         },
         (None, None) => CoverResult::NotBetter,
     })
@@ -221,7 +223,7 @@ fn check(problem: &Problem<'_>) -> Result<(), SolverError> {
         .iter()
         .map(|cost| u128::from(cost.micros()))
         .sum();
-    if micros > u128::from(Cost::TOTAL_LIMIT.micros() / 2) {
+    if micros > u128::from(EvictionCost::TOTAL_LIMIT.micros() / 2) {
         return Err(SolverError::CostOverflow { micros });
     }
     Ok(())

@@ -5,7 +5,7 @@
 //! answer, for every set that keeps them was among the ones it beat.
 
 use crate::classes::{COST_SHIFT, Classes, Presolve, unpack};
-use crate::cost::Cost;
+use crate::cost::EvictionCost;
 use crate::dominance::Dominance;
 use crate::enumeration::Enumeration;
 use crate::error::SolverError;
@@ -45,7 +45,7 @@ impl Scratch {
 struct Attempt {
     found: bool,
     optimal: bool,
-    lower_bound: Cost,
+    lower_bound: EvictionCost,
 }
 
 /// Chooses the victims on one host: the set that covers the deficit in every resource class within
@@ -92,7 +92,7 @@ pub fn solve<'s>(
     debug_assert!(scratch.victims_are_sound(problem));
     let weight: u128 = scratch.chosen().map(|item| item.weight).sum();
     let (micros, _, total_age_ms) = unpack(weight);
-    let cost = Cost::from_micros(micros);
+    let cost = EvictionCost::from_micros(micros);
     Ok(CoverResult::Solved(Solution {
         victims: &scratch.victims,
         cost,
@@ -116,7 +116,7 @@ impl Scratch {
         self.classes.build(problem, with_budgets);
         let cutoff = problem
             .cutoff
-            .map(|cost| cost.min(Cost::TOTAL_LIMIT).micros());
+            .map(|cost| cost.min(EvictionCost::TOTAL_LIMIT).micros());
         let below = cutoff.map_or(u128::MAX, |micros| u128::from(micros + 1) << COST_SHIFT);
         let done = self
             .enumeration
@@ -127,7 +127,7 @@ impl Scratch {
             return Attempt {
                 found: self.enumeration.found,
                 optimal: true,
-                lower_bound: Cost::ZERO,
+                lower_bound: EvictionCost::ZERO,
             };
         }
         self.dominance.cut(&mut self.classes, problem.uuids);
@@ -151,7 +151,7 @@ impl Scratch {
                 .best_weight
                 .min(self.search.model.unscale(scaled));
         }
-        let lower_bound = Cost::from_micros(self.search.model.cost_floor(bound));
+        let lower_bound = EvictionCost::from_micros(self.search.model.cost_floor(bound));
         let before = self.search.nodes;
         if optimal && self.search.found {
             let weight = self.search.model.scale(self.search.best_weight);

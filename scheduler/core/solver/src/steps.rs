@@ -1,6 +1,6 @@
 //! A convex surcharge by count, and the lines that lie below it.
 
-use crate::cost::Cost;
+use crate::cost::EvictionCost;
 
 /// Fractions of a count are in parts of this.
 pub(crate) const ONE: u64 = 1 << 10;
@@ -25,7 +25,7 @@ pub(crate) struct SupportLine {
 
 impl StepCurve {
     /// Takes over the steps, each held at `cap`, for up to `most` victims.
-    pub(crate) fn load(&mut self, steps: &[Cost], cap: u64, most: u32) {
+    pub(crate) fn load(&mut self, steps: &[EvictionCost], cap: u64, most: u32) {
         self.declared.clear();
         self.declared
             .extend(steps.iter().map(|step| step.micros().min(cap)));

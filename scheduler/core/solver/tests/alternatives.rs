@@ -5,8 +5,8 @@ use crate::common;
 
 use common::{Answer, Candidate, Columns, Host, seeded};
 use ebbtide_solver::{
-    AnyOutcome, Cost, CoverResult, Infeasible, Problem, Scratch, SearchLimits, SetCost, SetScratch,
-    SolverError, solve, solve_any,
+    AlternativesOutcome, CoverResult, EvictionCost, Infeasible, Problem, Scratch, SearchLimits,
+    SetCost, SetScratch, SolverError, solve, solve_any,
 };
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
@@ -70,7 +70,7 @@ fn either_cell(host: &mut Host, rng: &mut Pcg64Mcg, device: bool) -> Vec<Vec<i64
     all
 }
 
-fn any(host: &Host, deficits: &[Vec<i64>], limits: SearchLimits) -> AnyOutcome {
+fn any(host: &Host, deficits: &[Vec<i64>], limits: SearchLimits) -> AlternativesOutcome {
     let columns = Columns::of(host);
     let deficits: Vec<&[i64]> = deficits.iter().map(Vec::as_slice).collect();
     solve_any(
@@ -138,7 +138,7 @@ fn the_cheapest_set_over_all_cells_and_pools_is_found() {
         let outcome = any(&host, &deficits, SearchLimits::DEFAULT);
         let expected = brute_force(&host, &deficits);
         match &outcome {
-            AnyOutcome::Solved(chosen) => {
+            AlternativesOutcome::Solved(chosen) => {
                 assert!(chosen.optimal && chosen.lower_bound == chosen.cost);
                 let set: Vec<usize> = chosen.victims.iter().map(|&v| v as usize).collect();
                 let covered = Host {
@@ -151,7 +151,7 @@ fn the_cheapest_set_over_all_cells_and_pools_is_found() {
             }
             other => {
                 assert!(
-                    matches!(other, AnyOutcome::Infeasible(_)),
+                    matches!(other, AlternativesOutcome::Infeasible(_)),
                     "seed {seed}: {other:?}"
                 );
                 assert_eq!(expected, None, "seed {seed}");
@@ -197,7 +197,7 @@ fn where_nodes_run_out_the_gap_over_all_alternatives_is_true() {
             quick_nodes: 1,
             max_nodes: 1,
         };
-        if let (AnyOutcome::Solved(chosen), Some(best)) =
+        if let (AlternativesOutcome::Solved(chosen), Some(best)) =
             (any(&host, &deficits, limits), brute_force(&host, &deficits))
         {
             assert!(
@@ -218,8 +218,8 @@ fn the_order_of_alternatives_decides_only_between_equals() {
         let mut rng = seeded(seed);
         let mut host = numa_host(&mut rng, 10);
         let mut deficits = either_cell(&mut host, &mut rng, true);
-        let set = |outcome: &AnyOutcome| match outcome {
-            AnyOutcome::Solved(chosen) => Some(ranked(&host, chosen)),
+        let set = |outcome: &AlternativesOutcome| match outcome {
+            AlternativesOutcome::Solved(chosen) => Some(ranked(&host, chosen)),
             _ => None,
         };
         let forwards = set(&any(&host, &deficits, SearchLimits::DEFAULT));
@@ -237,22 +237,22 @@ fn a_cell_that_has_room_needs_no_victims_and_impossible_ones_say_why() {
     let mut rng = seeded(5);
     let host = numa_host(&mut rng, 6);
     let (nothing, too_much) = (vec![0; CLASSES], vec![1 << 40; CLASSES]);
-    let AnyOutcome::Solved(chosen) =
+    let AlternativesOutcome::Solved(chosen) =
         any(&host, &[too_much.clone(), nothing], SearchLimits::DEFAULT)
     else {
         panic!("one has room")
     };
     assert_eq!(
         (chosen.alternative, chosen.victims.len(), chosen.cost),
-        (1, 0, Cost::ZERO)
+        (1, 0, EvictionCost::ZERO)
     );
     assert_eq!(
         any(&host, &[too_much.clone(), too_much], SearchLimits::DEFAULT),
-        AnyOutcome::Infeasible(Infeasible::NotEnough)
+        AlternativesOutcome::Infeasible(Infeasible::NotEnough)
     );
     assert_eq!(
         any(&host, &[], SearchLimits::DEFAULT),
-        AnyOutcome::Infeasible(Infeasible::NotEnough)
+        AlternativesOutcome::Infeasible(Infeasible::NotEnough)
     );
     let columns = Columns::of(&host);
     let short = solve_any(

@@ -6,8 +6,8 @@ use crate::common;
 use common::Candidate;
 use common::cloud::{Asked, Cloud, Place, saturated};
 use ebbtide_solver::{
-    Cost, Hosts, JointOutcome, JointProblem, MAX_JOINT, Scratch, SearchLimits, SolverError, solve,
-    solve_joint,
+    EvictionCost, Hosts, JointOutcome, JointProblem, MAX_JOINT, Scratch, SearchLimits, SolverError,
+    solve, solve_joint,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
@@ -352,7 +352,7 @@ fn fairness_over_a_hundred_hosts_is_answered_with_a_small_gap_at_worst() {
 #[test]
 fn malformed_joint_problems_are_refused() {
     let cloud = saturated(1, 2, 3, 1);
-    let solve = |count, steps: &[Cost]| {
+    let solve = |count, steps: &[EvictionCost]| {
         let problem = JointProblem {
             count,
             limits: &[],
@@ -367,7 +367,7 @@ fn malformed_joint_problems_are_refused() {
             count: MAX_JOINT + 1
         })
     );
-    let falling = [Cost::from_micros(2), Cost::from_micros(1)];
+    let falling = [EvictionCost::from_micros(2), EvictionCost::from_micros(1)];
     assert_eq!(
         solve(1, &falling),
         Err(SolverError::FallingStep { step: 2 })

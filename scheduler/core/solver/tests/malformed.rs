@@ -2,7 +2,7 @@
 #![allow(clippy::expect_used, reason = "a helper of tests")]
 
 use ebbtide_solver::{
-    Budgets, Cost, CoverResult, Infeasible, MAX_CANDIDATES, NO_BUDGET, Problem, Scratch,
+    Budgets, CoverResult, EvictionCost, Infeasible, MAX_CANDIDATES, NO_BUDGET, Problem, Scratch,
     SearchLimits, TOTAL_AGE_LIMIT_MS, solve,
 };
 
@@ -10,7 +10,7 @@ use ebbtide_solver::{
 const SOUND: Problem<'static> = Problem {
     deficit: &[3],
     resources: &[2, 2],
-    costs: &[Cost::from_micros(1), Cost::from_micros(2)],
+    costs: &[EvictionCost::from_micros(1), EvictionCost::from_micros(2)],
     ages_ms: &[1, 2],
     uuids: &[1, 2],
     budgets: Budgets::NONE,
@@ -86,7 +86,7 @@ fn a_negative_amount_is_named() {
 
 #[test]
 fn costs_that_would_overflow_are_refused() {
-    let half = Cost::from_micros(Cost::TOTAL_LIMIT.micros() / 2 + 1);
+    let half = EvictionCost::from_micros(EvictionCost::TOTAL_LIMIT.micros() / 2 + 1);
     assert_refused(
         &Problem {
             costs: &[half, half],
@@ -97,7 +97,7 @@ fn costs_that_would_overflow_are_refused() {
     );
     assert_refused(
         &Problem {
-            costs: &[Cost::MAX, Cost::MAX],
+            costs: &[EvictionCost::MAX, EvictionCost::MAX],
             ..SOUND
         },
         "EB-SOLVER-004",
@@ -130,7 +130,7 @@ fn more_candidates_than_can_be_counted_are_refused() {
     let n = MAX_CANDIDATES + 1;
     let problem = Problem {
         resources: &vec![1; n],
-        costs: &vec![Cost::ZERO; n],
+        costs: &vec![EvictionCost::ZERO; n],
         ages_ms: &vec![0; n],
         uuids: &vec![0; n],
         ..SOUND

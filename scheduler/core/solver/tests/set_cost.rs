@@ -5,8 +5,8 @@ use crate::common;
 
 use common::{Candidate, Columns, Host, seeded};
 use ebbtide_solver::{
-    Cost, CoverResult, Groups, NO_GROUP, SearchLimits, SetCost, SetScratch, Solution, SolverError,
-    solve_set,
+    CoverResult, EvictionCost, Groups, NO_GROUP, SearchLimits, SetCost, SetScratch, Solution,
+    SolverError, solve_set,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
@@ -104,7 +104,12 @@ impl Fair {
     }
 
     fn by_groups(&self, scratch: &mut SetScratch, limits: SearchLimits) -> Found {
-        let steps: Vec<Cost> = self.steps.iter().copied().map(Cost::from_micros).collect();
+        let steps: Vec<EvictionCost> = self
+            .steps
+            .iter()
+            .copied()
+            .map(EvictionCost::from_micros)
+            .collect();
         let columns = Columns::of(&self.host);
         let cost = SetCost::Groups(Groups {
             of: &self.groups,
@@ -115,7 +120,7 @@ impl Fair {
 
     fn by_function(&self, scratch: &mut SetScratch, limits: SearchLimits) -> Found {
         let columns = Columns::of(&self.host);
-        let surcharge = |set: &[u32]| Cost::from_micros(self.surcharge(set));
+        let surcharge = |set: &[u32]| EvictionCost::from_micros(self.surcharge(set));
         let cost = SetCost::Monotone(&surcharge);
         self.found(solve_set(&columns.problem(&self.host), &cost, scratch, limits).unwrap())
     }
@@ -459,7 +464,7 @@ fn ten_thousand_candidates_answer_with_a_gap_at_worst() {
 fn steps_that_fall_and_groups_of_another_length_are_refused() {
     let fair = crowd(1, 3, 1, 50);
     let columns = Columns::of(&fair.host);
-    let steps = [Cost::from_micros(2), Cost::from_micros(1)];
+    let steps = [EvictionCost::from_micros(2), EvictionCost::from_micros(1)];
     let solve = |groups| {
         solve_set(
             &columns.problem(&fair.host),

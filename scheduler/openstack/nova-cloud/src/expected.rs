@@ -8,7 +8,7 @@
 use crate::cloud::Cloud;
 use ebbtide_nova::model::{InstanceFacts, RequestSpec};
 use ebbtide_nova::schedule::ScheduleCall;
-use ebbtide_nova::states::States;
+use ebbtide_nova::states::HostStateList;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use uuid::Uuid;
@@ -82,7 +82,11 @@ impl ExpectedInstances {
     }
 
     /// They are among the instances of these hosts, as if they were there.
-    pub(crate) fn stand(&self, places: impl Iterator<Item = usize>, states: &mut impl States) {
+    pub(crate) fn stand(
+        &self,
+        places: impl Iterator<Item = usize>,
+        states: &mut impl HostStateList,
+    ) {
         let mut on: HashMap<&str, Vec<&String>> = HashMap::new();
         for (uuid, host) in &self.0 {
             on.entry(host).or_default().push(uuid);

@@ -28,8 +28,8 @@ mod shadow;
 
 pub use candidates::{AskPlacement, CandidateHosts, PlacementQuery};
 pub use cloud::{
-    Cloud, CloudSettings, CostModules, Counts, DecisionPlugins, KeptServerState, KeptServerView,
-    OpenPreemption, PreemptibleUsage, PricedServer, StaleProviders, flavor_view,
+    Cloud, CloudSettings, CostModules, Counts, DecisionPlugins, OpenPreemption, PreemptibleUsage,
+    PricedServer, RetainedServerState, RetainedServerView, StaleProviders, flavor_view,
 };
 pub use error::CloudError;
 pub use expected::ExpectedInstances;

@@ -13,7 +13,7 @@ use ebbtide_nova::model::{AllocationCandidate, HostState, Options, RequestSpec};
 use ebbtide_nova::schedule::{
     Field, ScheduleCall, ScheduleRun, ScheduleStep, Selection, Sorted, sorted,
 };
-use ebbtide_nova::states::{HostStates, States};
+use ebbtide_nova::states::{HostStateList, HostStates};
 use ebbtide_nova::table::{HostSet, HostSurvey, first_of};
 use std::sync::Arc;
 use uuid::Uuid;
@@ -116,7 +116,7 @@ impl WorkingHosts {
     }
 }
 
-impl States for WorkingHosts {
+impl HostStateList for WorkingHosts {
     fn len(&self) -> usize {
         self.states.len()
     }

@@ -8,7 +8,7 @@ use ebbtide_model::{DecisionSide, ServerId, Timestamp};
 use ebbtide_nova::filters::Context;
 use ebbtide_nova::model::Options;
 use ebbtide_nova::schedule::sorted;
-use ebbtide_nova::states::States;
+use ebbtide_nova::states::HostStateList;
 use ebbtide_nova::weighing::Plugins;
 
 /// By what decisions are compared.

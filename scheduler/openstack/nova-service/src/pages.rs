@@ -11,7 +11,7 @@ use axum::http::{StatusCode, header};
 use axum::middleware;
 use axum::response::IntoResponse;
 use axum::routing::get;
-use ebbtide_listen::{ConnectionLimits, Deadlines, Reporter, Seats, http};
+use ebbtide_listen::{ConnectionLimits, ConnectionSlots, Deadlines, Reporter, http};
 use oslo_messaging::{Transport, TransportStatus};
 use std::net::SocketAddr;
 use tokio::net::TcpListener;
@@ -46,8 +46,8 @@ pub(crate) async fn start(
         .with_state(pages)
         .into_make_service_with_connect_info::<http::Connection>();
     let reporter = Reporter::new("metrics", move |why| counted.refused(why.as_str()));
-    let seats = Seats::new(ConnectionLimits::default(), reporter);
-    let listener = http::Limited::new(listener, seats, Deadlines::default());
+    let slots = ConnectionSlots::new(ConnectionLimits::default(), reporter);
+    let listener = http::LimitedListener::new(listener, slots, Deadlines::default());
     let stop = tasks.stop().clone();
     tasks.spawn("http", async move {
         let served = axum::serve(listener, router)

@@ -187,7 +187,7 @@ impl CallerLimits {
 
     /// Numbers of connections.
     #[must_use]
-    pub fn seats(&self) -> ConnectionLimits {
+    pub fn slots(&self) -> ConnectionLimits {
         ConnectionLimits {
             all: self.connections,
             of_one_address: self.connections_per_address,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// A cloud at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Look {
+pub(super) struct CloudSnapshot {
     pub(super) servers: BTreeMap<ServerId, Server>,
     pub(super) evacuations: BTreeMap<EvacuationId, Evacuation>,
     pub(super) hosts: BTreeMap<String, (Host, HostHealth)>,
@@ -21,7 +21,11 @@ pub(super) struct Look {
 ///
 /// A server that is gone is `deleted`. Of hosts only what an operator or an outage changes counts,
 /// not each heartbeat; a host that is gone is `down`.
-pub(super) fn events(before: &Look, after: &Look, now: Timestamp) -> Vec<CloudEvent> {
+pub(super) fn events(
+    before: &CloudSnapshot,
+    after: &CloudSnapshot,
+    now: Timestamp,
+) -> Vec<CloudEvent> {
     let mut events = Vec::new();
     let is_new = |decision: &&Decision| !before.decisions.contains_key(&decision.id);
     let mut news: Vec<&Decision> = after.decisions.values().filter(is_new).collect();
@@ -104,7 +108,7 @@ mod tests {
         decision
     }
 
-    fn look() -> impl Strategy<Value = Look> {
+    fn look() -> impl Strategy<Value = CloudSnapshot> {
         let status = prop_oneof![
             Just(ServerStatus::Active),
             Just(ServerStatus::Evacuating),
@@ -119,7 +123,7 @@ mod tests {
         let hosts = prop::collection::btree_map(0u8..4, (0i64..3, health), 0..4);
         // Of one id there is one decision.
         let decisions = prop::collection::btree_set(0u8..6, 0..6);
-        (servers, hosts, decisions).prop_map(|(servers, hosts, decisions)| Look {
+        (servers, hosts, decisions).prop_map(|(servers, hosts, decisions)| CloudSnapshot {
             decisions: decisions
                 .into_iter()
                 .map(|id| {
@@ -150,7 +154,7 @@ mod tests {
         fn a_watcher_that_applies_all_events_knows_the_cloud(before in look(), after in look()) {
             let now = Timestamp::from_millis(0);
             let mut servers = before.servers.clone();
-            let health = |look: &Look| -> BTreeMap<String, HostHealth> {
+            let health = |look: &CloudSnapshot| -> BTreeMap<String, HostHealth> {
                 look.hosts.iter().map(|(name, (_, health))| (name.clone(), *health)).collect()
             };
             let mut hosts = health(&before);

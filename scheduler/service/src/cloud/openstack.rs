@@ -1,7 +1,7 @@
 //! An OpenStack as the API sees it: hosts and servers from the scheduler's memory, evacuations of
 //! all schedulers from the ledger, decisions from the ledger's database.
 
-use super::changes::{self, Look};
+use super::changes::{self, CloudSnapshot};
 use super::{Answer, CloudSummary, CloudView, ListedServer, PricedFlavor, Question, listing};
 use crate::Tasks;
 use crate::advice::RunningLife;
@@ -103,7 +103,7 @@ impl OpenStackView {
         });
     }
 
-    fn tell(&self, before: &Look, after: &Look, sequence: &mut u64) {
+    fn tell(&self, before: &CloudSnapshot, after: &CloudSnapshot, sequence: &mut u64) {
         let at = clock::now();
         for event in changes::events(before, after, at) {
             *sequence += 1;
@@ -166,7 +166,7 @@ impl OpenStackView {
         &self.reader
     }
 
-    async fn look(&self) -> Result<Look, ServiceError> {
+    async fn look(&self) -> Result<CloudSnapshot, ServiceError> {
         let reader = self.current().await;
         let evacuations = reader.evacuations(true).await;
         let evacuations = evacuations.map_err(|error| unread(&error))?;
@@ -178,7 +178,7 @@ impl OpenStackView {
         };
         let decisions = self.decisions(&recent).await?.into_iter();
         let nodes = reader.hosts().into_iter();
-        Ok(Look {
+        Ok(CloudSnapshot {
             servers: servers
                 .into_iter()
                 .map(|listed| (listed.server.id, listed.server))

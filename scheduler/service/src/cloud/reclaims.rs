@@ -22,12 +22,12 @@ pub(crate) trait HostReclaims: Send + Sync {
     fn give_back<'a>(&'a self, host: &'a str, keep_disabled: bool) -> Answer<'a, ()>;
     /// Those that are in force, by host; of one host only with `host`.
     fn reclaims<'a>(&'a self, host: Option<&'a str>) -> Answer<'a, Vec<HostReclaim>>;
-    fn customs(&self) -> CloudCustoms;
+    fn customs(&self) -> CloudDefaults;
 }
 
 /// What a cloud has for all servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct CloudCustoms {
+pub(crate) struct CloudDefaults {
     /// The unit of costs, in the cost module's words.
     pub(crate) cost_unit: String,
     /// The grace period of flavors without one.
@@ -82,8 +82,8 @@ impl HostReclaims for RegionView {
         })
     }
 
-    fn customs(&self) -> CloudCustoms {
-        CloudCustoms {
+    fn customs(&self) -> CloudDefaults {
+        CloudDefaults {
             cost_unit: self.plugins.engine().cost_unit().to_owned(),
             grace: self.config.default_grace_seconds,
         }
@@ -128,8 +128,8 @@ impl HostReclaims for OpenStackView {
         Box::pin(async move { self.reader().host_reclaims(host).await.map_err(refused) })
     }
 
-    fn customs(&self) -> CloudCustoms {
+    fn customs(&self) -> CloudDefaults {
         let (cost_unit, grace) = self.reader().customs();
-        CloudCustoms { cost_unit, grace }
+        CloudDefaults { cost_unit, grace }
     }
 }

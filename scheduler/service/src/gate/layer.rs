@@ -5,7 +5,7 @@ use super::{Credentials, Gate, counted_as};
 use crate::error::ServiceError;
 use crate::wire::Peer;
 use ebbtide_access::{AccessRequirement, rule_of};
-use ebbtide_listen::{CallGuard, HeldBody};
+use ebbtide_listen::{CallBody, CallGuard};
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
@@ -112,7 +112,7 @@ where
 fn held(answer: Response<Body>, call: Option<CallGuard>) -> Response<Body> {
     match call {
         None => answer,
-        Some(call) => answer.map(|body| Body::new(HeldBody::new(body, call))),
+        Some(call) => answer.map(|body| Body::new(CallBody::new(body, call))),
     }
 }
 

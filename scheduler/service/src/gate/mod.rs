@@ -11,7 +11,7 @@ mod watchers;
 pub(crate) use credentials::{Credentials, NoBearer};
 pub(crate) use keystone::KeystoneGate;
 pub(crate) use layer::GateLayer;
-pub(crate) use watchers::{WatchSeat, Watching};
+pub(crate) use watchers::{WatchSlot, Watching};
 
 use crate::Tasks;
 use crate::config::{Auth, CallerLimits, Config, Quota, Quotas};
@@ -254,7 +254,7 @@ impl Gate {
     }
 
     /// Counts one more event stream of this caller, or refuses it.
-    pub(crate) fn watch(&self, caller: &Caller) -> Result<WatchSeat, AccessError> {
+    pub(crate) fn watch(&self, caller: &Caller) -> Result<WatchSlot, AccessError> {
         let limits = &self.inner.limits;
         let most = match (caller.authenticated, caller.is_tenant()) {
             (false, _) => u32::MAX,

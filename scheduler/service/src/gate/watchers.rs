@@ -11,28 +11,28 @@ pub(crate) struct Watching {
 
 /// One event stream; it is counted until this value is dropped.
 #[derive(Debug)]
-pub(crate) struct WatchSeat {
+pub(crate) struct WatchSlot {
     watching: Watching,
     account: String,
 }
 
 impl Watching {
     /// Counts one more stream. `None` if there are `most` already.
-    pub(crate) fn take(&self, account: String, most: u32) -> Option<WatchSeat> {
+    pub(crate) fn take(&self, account: String, most: u32) -> Option<WatchSlot> {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.get(&account).copied().unwrap_or(0);
         if count >= most {
             return None;
         }
         counts.insert(account.clone(), count + 1);
-        Some(WatchSeat {
+        Some(WatchSlot {
             watching: self.clone(),
             account,
         })
     }
 }
 
-impl Drop for WatchSeat {
+impl Drop for WatchSlot {
     fn drop(&mut self) {
         let mut counts = self
             .watching
@@ -55,10 +55,10 @@ mod tests {
     #[test]
     fn a_seat_is_free_again_when_its_stream_has_ended() {
         let watching = Watching::default();
-        let seat = watching.take("a".to_owned(), 1).unwrap();
+        let slot = watching.take("a".to_owned(), 1).unwrap();
         assert!(watching.take("a".to_owned(), 1).is_none());
         assert!(watching.take("b".to_owned(), 1).is_some());
-        drop(seat);
+        drop(slot);
         assert!(watching.take("a".to_owned(), 1).is_some());
         assert!(watching.counts.lock().unwrap().is_empty());
     }

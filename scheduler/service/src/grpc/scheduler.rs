@@ -240,7 +240,7 @@ impl v1::scheduler_server::Scheduler for ApiHandlers {
 
     async fn watch(&self, request: Request<v1::WatchRequest>) -> Result<Response<Events>, Status> {
         let who = guard::caller(&request)?;
-        let seat = self.gate.watch(&who).map_err(ServiceError::Access)?;
+        let slot = self.gate.watch(&who).map_err(ServiceError::Access)?;
         let project = request.into_inner().project_id;
         let told = BroadcastStream::new(self.api.cloud.events());
         let events = told.filter_map(move |told| {
@@ -259,7 +259,7 @@ impl v1::scheduler_server::Scheduler for ApiHandlers {
                 }),
             };
             // The stream is counted as long as it lives.
-            let _taken = &seat;
+            let _taken = &slot;
             std::future::ready(sent.map(Ok))
         });
         Ok(Response::new(Box::pin(

@@ -8,7 +8,7 @@
 //! applies what other schedulers have written, and then decides.
 
 mod batch;
-mod fair;
+mod fair_queue;
 mod queued;
 mod task;
 

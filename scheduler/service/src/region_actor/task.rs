@@ -1,7 +1,7 @@
 //! The region actor's task.
 
 use super::batch::Batch;
-use super::fair::Fair;
+use super::fair_queue::FairQueue;
 use super::{ActorDependencies, SequencedEvent, Work, not_read};
 use crate::Tasks;
 use crate::error::ServiceError;
@@ -70,7 +70,7 @@ impl ActorTask {
     }
 
     pub(super) async fn run(mut self, mut queue: mpsc::Receiver<Work>) {
-        let mut fair = Fair::default();
+        let mut fair = FairQueue::default();
         let mut new = Vec::with_capacity(BATCH);
         loop {
             if fair.is_empty() {
@@ -176,7 +176,7 @@ impl ActorTask {
     async fn deal_with(
         &mut self,
         works: Vec<Work>,
-        queue: Option<(&mut Fair, &mut mpsc::Receiver<Work>)>,
+        queue: Option<(&mut FairQueue, &mut mpsc::Receiver<Work>)>,
     ) -> Vec<Work> {
         let alone = queue.is_none();
         if self.time().is_none() {

@@ -7,7 +7,9 @@ use crate::Tasks;
 use crate::config::CallerLimits;
 use crate::error::ServiceError;
 use crate::metrics::Refusals;
-use ebbtide_listen::{Closed, Deadlines, GuardedConnection, Protocol, Reporter, Seats};
+use ebbtide_listen::{
+    CloseReason, ConnectionSlots, Deadlines, GuardedConnection, Protocol, Reporter,
+};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,10 +67,12 @@ impl Port {
         let (ready, connections) = mpsc::channel(READY);
         let address = self.address;
         let counted = refusals.clone();
-        let reporter = Reporter::new(self.name, move |why: Closed| counted.refused(why.as_str()));
+        let reporter = Reporter::new(self.name, move |why: CloseReason| {
+            counted.refused(why.as_str())
+        });
         let acceptor = Acceptor {
             name: self.name,
-            seats: Seats::new(limits.seats(), reporter),
+            slots: ConnectionSlots::new(limits.slots(), reporter),
             deadlines: limits.deadlines(),
             protocol,
             handshake: limits.handshake(),
@@ -145,7 +149,7 @@ impl axum::serve::Listener for Connections {
 
 struct Acceptor {
     name: &'static str,
-    seats: Seats,
+    slots: ConnectionSlots,
     deadlines: Deadlines,
     protocol: Protocol,
     handshake: Duration,
@@ -156,7 +160,7 @@ struct Acceptor {
 
 impl Acceptor {
     fn welcome(&self, socket: TcpStream, from: SocketAddr, tasks: &Tasks) {
-        let Some(session) = self.seats.take(from.ip()) else {
+        let Some(session) = self.slots.take(from.ip()) else {
             return;
         };
         // Answers are small: Nagle's algorithm would delay each by 40 ms.

@@ -1,7 +1,7 @@
 //! REST by TLS: the port offers HTTP/2 and HTTP/1.1, and says so in its links.
 
 use ebbtide_bus::InProcessBroker;
-use ebbtide_scheduler::{Carrier, Config};
+use ebbtide_scheduler::{Config, NamedBus};
 use std::path::Path;
 use std::sync::Arc;
 use tokio::process::Command;
@@ -25,7 +25,7 @@ async fn both_versions_of_http_are_spoken_by_tls() {
     );
     let config: Config = toml::from_str(&text).unwrap();
     let stop = CancellationToken::new();
-    let carrier = Carrier {
+    let carrier = NamedBus {
         name: "in-process",
         bus: Arc::new(InProcessBroker::new().connect()),
     };

@@ -16,7 +16,7 @@
 use crate::transition::Transition;
 use crate::{Region, capacity};
 use ebbtide_engine::HostUsage;
-use ebbtide_evacuation::{ClassRoom, ReservedCapacity, agent_text, failed_attempt, saved};
+use ebbtide_evacuation::{ClassCapacity, ReservedCapacity, agent_text, failed_attempt, saved};
 use ebbtide_model::message::StartFailed;
 use ebbtide_model::record::Change;
 use ebbtide_model::{
@@ -123,7 +123,7 @@ impl Region {
     ) -> bool {
         self.config.comeback.fits(needs, held, alone, |class| {
             let known = usage.classes.iter().find(|c| c.class == *class);
-            ClassRoom {
+            ClassCapacity {
                 free: capacity::full(usage, class),
                 capacity: known.map_or(0, |known| known.capacity),
             }

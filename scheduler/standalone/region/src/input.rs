@@ -85,7 +85,7 @@ pub struct Report(pub Message);
 
 /// The broker has confirmed a message of the outbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Published {
+pub struct OutboxConfirmation {
     /// The message.
     pub id: MessageId,
     /// The evacuation, if the message is its notice.
@@ -113,7 +113,7 @@ impl RegionInput for Report {
     }
 }
 
-impl RegionInput for Published {
+impl RegionInput for OutboxConfirmation {
     type Reply = ();
 
     fn kind(&self) -> InputKind<'_> {

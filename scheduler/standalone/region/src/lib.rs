@@ -70,7 +70,7 @@ pub use ebbtide_evacuation::ComebackConfig;
 pub use effects::Effects;
 pub use error::RegionError;
 pub use examine::{Disagreement, Examination};
-pub use input::{CountingIds, Ids, InputKind, Published, RegionInput, Report, Tick};
+pub use input::{CountingIds, Ids, InputKind, OutboxConfirmation, RegionInput, Report, Tick};
 pub use record::{RECORD_FORMAT, RegionRecord};
 pub use speculate::{Speculation, SpeculationCounts};
 pub use state::Region;

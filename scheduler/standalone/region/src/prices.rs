@@ -13,7 +13,7 @@ use crate::Region;
 use crate::market::base_of;
 use crate::transition::Transition;
 use ebbtide_engine::{ClassUsage, HostUsage};
-use ebbtide_market::{Places, PriceRule, next_points};
+use ebbtide_market::{PriceRule, SupplyDemand, next_points};
 use ebbtide_model::record::Change;
 use ebbtide_model::{Flavor, FlavorId, HostHealth, Money, PricePoint, Timestamp};
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ impl<'r> Known<'r> {
     }
 
     /// Supply and demand of a flavor; `None` if no host is up that accepts it.
-    fn places(&self, flavor: &Flavor) -> Option<Places> {
+    fn places(&self, flavor: &Flavor) -> Option<SupplyDemand> {
         // The extra specs were readable when the flavor was created.
         let properties = flavor.properties().ok()?;
         let hosts = self.region.table.hosts_that_take(flavor).ok()?;
@@ -60,7 +60,7 @@ impl<'r> Known<'r> {
         };
         let supply = places(|class| class.free_normal);
         let taken = supply.saturating_sub(places(|class| class.free_full));
-        Some(Places {
+        Some(SupplyDemand {
             supply,
             demand: taken + self.waiting.get(&flavor.id).copied().unwrap_or(0),
         })
@@ -116,7 +116,7 @@ impl Region {
         }
         let base = base_of(flavor);
         let places = Known::of(self).places(flavor);
-        let price = |p: Places| rule.next(None, base, p.supply, p.demand);
+        let price = |p: SupplyDemand| rule.next(None, base, p.supply, p.demand);
         Some(places.map_or_else(|| rule.floor(base), price))
     }
 

@@ -8,7 +8,9 @@ use crate::{Mutation, fault::FaultKind};
 use ebbtide_model::message::{Body, Evacuated, EvacuationEnd, Message};
 use ebbtide_model::record::{Change, OutboxMessage, Snapshot};
 use ebbtide_model::{EvacuationCause, Seconds};
-use ebbtide_region::{Effects, InputKind, Published, Region, RegionError, RegionInput, Report};
+use ebbtide_region::{
+    Effects, InputKind, OutboxConfirmation, Region, RegionError, RegionInput, Report,
+};
 
 /// How long a lease lasts that is not renewed.
 const LEASE: Seconds = Seconds(15);
@@ -345,7 +347,7 @@ impl RegionWorld {
         let confirmed = std::mem::take(&mut scheduler.confirmed);
         let inputs = confirmed
             .into_iter()
-            .map(|(id, evacuation_id)| Published { id, evacuation_id });
+            .map(|(id, evacuation_id)| OutboxConfirmation { id, evacuation_id });
         let _ = self.input(who, inputs.collect());
         true
     }

@@ -4,8 +4,8 @@ use crate::world::{
     BrokenInvariant, Command, HOST, Now, Placement, Report, ScriptStep, Small, VICTIM,
 };
 use ebbtide_agent_protocol::{
-    ActionId, AgentCore, AgentEffect, AgentInput, AgentPolicy, DriverCall, DriverError,
-    DriverResult, EvacuationPhase, JournalRecord, NoticeOutcome, Occupancy, Token,
+    ActionId, AgentCore, AgentEffect, AgentInput, AgentPolicy, DeliveryTag, DriverCall,
+    DriverError, DriverResult, EvacuationPhase, JournalRecord, NoticeOutcome, Occupancy,
 };
 use ebbtide_model::message::{Body, HostedState, Message, Notice, Spare};
 use ebbtide_model::{EvacuationId, InterruptionBehaviour, MessageId, Resources, Timestamp};
@@ -165,7 +165,7 @@ impl Small {
             time: Timestamp::from_millis(0),
             body,
         };
-        let token = Token(0);
+        let token = DeliveryTag(0);
         self.input(now, AgentInput::Command { token, message });
     }
 

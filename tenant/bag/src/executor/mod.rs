@@ -8,7 +8,7 @@
 //!
 //! The paper starts backups of hibernating instances only. Then a second hibernation after the
 //! latest start, or a first one of an instance whose tasks end late, breaks the deadline;
-//! [`Conduct::paper`] does so, to compare with.
+//! [`ExecutionPolicy::paper`] does so, to compare with.
 
 mod instance;
 
@@ -123,7 +123,7 @@ pub enum OnHibernation {
 
 /// How a plan is carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Conduct {
+pub struct ExecutionPolicy {
     /// What is done when an instance hibernates.
     pub on_hibernation: OnHibernation,
     /// Whether backups also start at their latest start when the instance is running: its tasks
@@ -132,7 +132,7 @@ pub struct Conduct {
     pub copies: bool,
 }
 
-impl Default for Conduct {
+impl Default for ExecutionPolicy {
     fn default() -> Self {
         Self {
             on_hibernation: OnHibernation::Wait,
@@ -141,7 +141,7 @@ impl Default for Conduct {
     }
 }
 
-impl Conduct {
+impl ExecutionPolicy {
     /// As the paper: backups only for instances that hibernate.
     #[must_use]
     pub fn paper(on_hibernation: OnHibernation) -> Self {
@@ -164,7 +164,7 @@ struct TaskState {
 #[derive(Debug, Clone)]
 pub struct Executor {
     bag: Bag,
-    conduct: Conduct,
+    conduct: ExecutionPolicy,
     now: u64,
     primaries: Vec<ExecutorInstance>,
     backups: Vec<ExecutorInstance>,
@@ -179,7 +179,7 @@ pub struct Executor {
 impl Executor {
     /// Begins at time 0: all instances of the primary map are launched.
     #[must_use]
-    pub fn begin(bag: &Bag, plan: &Plan, conduct: Conduct) -> (Self, Vec<BagAction>) {
+    pub fn begin(bag: &Bag, plan: &Plan, conduct: ExecutionPolicy) -> (Self, Vec<BagAction>) {
         let mut executor = Self {
             bag: bag.clone(),
             conduct,

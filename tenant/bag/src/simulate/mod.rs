@@ -11,7 +11,7 @@ mod world;
 pub use prices::{PriceTrace, Prices};
 pub use world::simulate;
 
-use crate::executor::{Conduct, VmId};
+use crate::executor::{ExecutionPolicy, VmId};
 use crate::map::Market;
 use crate::plan::Plan;
 
@@ -46,7 +46,7 @@ pub struct Scenario {
     /// Prices that change; without, those of the types.
     pub prices: Prices,
     /// How the plan is carried out.
-    pub conduct: Conduct,
+    pub conduct: ExecutionPolicy,
 }
 
 impl Scenario {

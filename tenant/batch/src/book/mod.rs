@@ -42,12 +42,12 @@ pub struct Attempt {
     /// When and how it ended.
     pub end: Option<(i64, AttemptEnd)>,
     /// What followed from prices above the bid, in order.
-    pub bid: Vec<BidLook>,
+    pub bid: Vec<OutbidEvent>,
 }
 
 /// A price above the bid, and what followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BidLook {
+pub struct OutbidEvent {
     /// When, milliseconds.
     pub at: i64,
     /// What was decided.
@@ -435,7 +435,7 @@ impl WorkBook {
             } => {
                 let mut open = member.attempts.iter_mut();
                 if let Some(one) = open.find(|one| one.number == *attempt) {
-                    one.bid.push(BidLook {
+                    one.bid.push(OutbidEvent {
                         at,
                         decision: *decision,
                         price: *price,

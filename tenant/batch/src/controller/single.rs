@@ -9,7 +9,7 @@ use crate::settings::millis;
 use crate::work::{MemberId, Stage};
 use ebbtide_burst::Status;
 use ebbtide_deadline::{
-    Decider, Decision, Facts, Held, History, HourPrices, Job, JobTerms, PolicyKind,
+    DeadlineJob, Decider, Decision, History, HourPrices, JobFacts, JobServer, JobTerms, PolicyKind,
 };
 use ebbtide_model::Money;
 
@@ -85,7 +85,7 @@ impl BatchController {
                 on_demand: Money::from_micros(on_demand),
             },
         };
-        Decider::new(Job::new(terms).ok()?, kind, &History::default()).ok()
+        Decider::new(DeadlineJob::new(terms).ok()?, kind, &History::default()).ok()
     }
 
     /// From the request of a server until the member makes progress on it, milliseconds.
@@ -103,11 +103,11 @@ impl BatchController {
         id: WorkId,
         book: &WorkBook,
         stage: &Stage,
-    ) -> Option<Facts> {
+    ) -> Option<JobFacts> {
         let member = book.member(ONLY);
         let open = member.open().last();
         let (held, done) = match open {
-            None => (Held::Nothing, member.saved),
+            None => (JobServer::Nothing, member.saved),
             Some(attempt) => self.held(now, world, id, attempt, member.saved)?,
         };
         let bid = book.work.max_price;
@@ -119,11 +119,11 @@ impl BatchController {
                 && manager.may_launch(now)
                 && bid.is_none_or(|bid| hourly(ty, world) <= bid.micros())
         });
-        Some(Facts {
+        Some(JobFacts {
             now: seconds(now - book.submitted),
             done: seconds(done.max(0)),
             held,
-            spot_available: could || matches!(held, Held::Spot { .. }),
+            spot_available: could || matches!(held, JobServer::Spot { .. }),
         })
     }
 
@@ -135,7 +135,7 @@ impl BatchController {
         id: WorkId,
         attempt: &Attempt,
         saved: i64,
-    ) -> Option<(Held, i64)> {
+    ) -> Option<(JobServer, i64)> {
         let server = world.burst.instance(&attempt.node)?;
         if server.status == Status::Leaving {
             return None;
@@ -148,9 +148,12 @@ impl BatchController {
         if attempt.preemptible {
             // What is not saved goes with the server.
             let left = (world.result)(id, ONLY, attempt.number);
-            return Some((Held::Spot { starting }, saved.max(left.saved)));
+            return Some((JobServer::Spot { starting }, saved.max(left.saved)));
         }
-        Some((Held::OnDemand { starting }, attempt.from + attempt.ran(now)))
+        Some((
+            JobServer::OnDemand { starting },
+            attempt.from + attempt.ran(now),
+        ))
     }
 }
 

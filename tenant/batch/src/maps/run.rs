@@ -2,7 +2,7 @@
 
 use super::work::{BagWork, MapServer};
 use crate::error::BatchError;
-use ebbtide_bag::{BagEvent, Conduct, Executor, VmId, VmState};
+use ebbtide_bag::{BagEvent, ExecutionPolicy, Executor, VmId, VmState};
 use serde::{Deserialize, Serialize};
 
 /// What the book has of a bag by maps, beside what it has of every work.
@@ -107,7 +107,8 @@ impl BagRun {
     pub fn new(bag: &BagBook, begun: i64) -> Result<Self, BatchError> {
         // What there should be is read from the executor's state, not from its actions: an action
         // that was lost is then seen to be missing.
-        let (executor, _) = Executor::begin(&bag.work.bag, &bag.work.plan, Conduct::default());
+        let (executor, _) =
+            Executor::begin(&bag.work.bag, &bag.work.plan, ExecutionPolicy::default());
         let mut run = Self {
             executor,
             begun,

@@ -6,8 +6,8 @@ use crate::sim::{SETTINGS, TICK};
 use ebbtide_batch::{Attempt, BidDecision, MemberId, WorkId};
 use ebbtide_checkpointing::schemes::Acc;
 use ebbtide_checkpointing::{
-    Act, BidLifetimes, CheckpointTerms, Period, PriceHistory, Scheme, SchemeView, TerminatedBy,
-    bill,
+    BidLifetimes, CheckpointTerms, Period, PriceHistory, Scheme, SchemeAction, SchemeView,
+    TerminatedBy, bill,
 };
 use ebbtide_model::Money;
 use proptest::prelude::*;
@@ -278,11 +278,11 @@ fn simulated(history: &PriceHistory, launch: i64, until: i64) -> Vec<(BidDecisio
             checkpoint,
         });
         match act {
-            Some(Act::Checkpoint(at)) if at < until => {
+            Some(SchemeAction::Checkpoint(at)) if at < until => {
                 events.push((BidDecision::Checkpoint, at));
                 (now, unsaved, checkpoint) = (at + terms.checkpoint_seconds, 0, Some(at));
             }
-            Some(Act::Terminate(at)) if at < until => {
+            Some(SchemeAction::Terminate(at)) if at < until => {
                 events.push((BidDecision::LetGo, at));
                 return events;
             }

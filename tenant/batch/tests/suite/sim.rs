@@ -4,7 +4,7 @@ use ebbtide_batch::{
     AttemptResult, BatchController, BatchDecisions, BatchSettings, BatchWorld, Mark, MemberId,
     PUT_BACK, WorkId,
 };
-use ebbtide_burst::slurm::{Base, JobState, Node, SlurmJob};
+use ebbtide_burst::slurm::{BaseState, JobState, Node, SlurmJob};
 use ebbtide_burst::{PoolServer, RESTING, Status, World};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -197,9 +197,9 @@ impl Sim {
             );
             let works = self.jobs.iter().any(|one| one.job.is_on(name));
             let base = match (host.down, works) {
-                (true, _) => Base::Down,
-                (false, true) => Base::Mixed,
-                (false, false) => Base::Idle,
+                (true, _) => BaseState::Down,
+                (false, true) => BaseState::Mixed,
+                (false, false) => BaseState::Idle,
             };
             Node {
                 name: name.clone(),

@@ -10,7 +10,7 @@
 //! down, so that Slurm does not start it by itself for a waiting job. The controller opens a
 //! requested node when its slurmd has answered, so that no job waits for a boot.
 
-mod held;
+mod held_jobs;
 mod leave;
 mod load;
 mod place;
@@ -20,9 +20,9 @@ mod world;
 pub use load::Load;
 pub use world::{BurstAction, PoolServer, Status, World};
 
-use crate::age::{Ages, Label};
 use crate::error::BurstError;
 use crate::record::HOUR_MS;
+use crate::reuse_policy::{Label, ReusePolicy};
 use crate::settings::AgeSettings;
 use crate::slurm::{Ageing, JobState, Node};
 use ebbtide_elastic::{
@@ -82,7 +82,7 @@ pub struct ManagerOptions {
 /// The controller.
 #[derive(Debug)]
 pub struct Manager {
-    ages: Ages,
+    ages: ReusePolicy,
     names: Vec<String>,
     controller: Controller,
     slots: BTreeMap<String, Slot>,
@@ -120,7 +120,7 @@ impl Manager {
     /// [`BurstError::Setting`] for an invalid model of the servers' lifetime.
     pub fn new(options: ManagerOptions) -> Result<Self, BurstError> {
         Ok(Self {
-            ages: Ages::new(&options.age)?,
+            ages: ReusePolicy::new(&options.age)?,
             names: options.nodes,
             controller: Controller::new(options.policy),
             slots: BTreeMap::new(),

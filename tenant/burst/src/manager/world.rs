@@ -1,6 +1,6 @@
 //! Input and output of the controller.
 
-use crate::age::Label;
+use crate::reuse_policy::Label;
 use crate::slurm::{Node, SlurmJob};
 
 /// State of an instance.

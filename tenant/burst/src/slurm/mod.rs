@@ -11,7 +11,7 @@ mod nodes;
 pub use ageing::Ageing;
 pub use hosts::{MOST_HOSTS, hosts};
 pub use jobs::{JobState, SlurmJob, jobs};
-pub use nodes::{Base, Node, nodes};
+pub use nodes::{BaseState, Node, nodes};
 
 use crate::error::BurstError;
 use serde::Deserialize;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 /// What a node is doing, its flags apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Base {
+pub enum BaseState {
     /// Nothing.
     Idle,
     /// Some of its processors work.
@@ -27,7 +27,7 @@ pub struct Node {
     /// Its name.
     pub name: String,
     /// What it is doing.
-    pub base: Base,
+    pub base: BaseState,
     /// Slurm's flags: CLOUD, DRAIN, POWERED_DOWN and so on.
     pub flags: BTreeSet<String>,
     /// Its processors.
@@ -76,7 +76,7 @@ impl Node {
     /// Whether Slurm has given it up.
     #[must_use]
     pub fn is_down(&self) -> bool {
-        self.base == Base::Down
+        self.base == BaseState::Down
     }
 
     /// Whether it takes no new jobs.
@@ -94,8 +94,10 @@ impl Node {
     /// Whether its slurmd has answered and it is neither coming nor going.
     #[must_use]
     pub fn is_up(&self) -> bool {
-        matches!(self.base, Base::Idle | Base::Mixed | Base::Allocated)
-            && !self.has("POWERED_DOWN")
+        matches!(
+            self.base,
+            BaseState::Idle | BaseState::Mixed | BaseState::Allocated
+        ) && !self.has("POWERED_DOWN")
             && !self.has("NOT_RESPONDING")
             && !self.is_starting()
             && !self.is_stopping()
@@ -148,11 +150,11 @@ pub fn nodes(text: &str) -> Result<Vec<Node>, BurstError> {
 
 fn node(row: Row) -> Node {
     let base = match row.state.as_str() {
-        "idle" => Base::Idle,
-        "mixed" => Base::Mixed,
-        "allocated" => Base::Allocated,
-        "down" => Base::Down,
-        _ => Base::Other,
+        "idle" => BaseState::Idle,
+        "mixed" => BaseState::Mixed,
+        "allocated" => BaseState::Allocated,
+        "down" => BaseState::Down,
+        _ => BaseState::Other,
     };
     let features = row.active_features.unwrap_or_default();
     let words = features.split(',').filter(|word| !word.is_empty());

@@ -1,7 +1,7 @@
 //! A cluster of two nodes that stay and six of the cloud, in words.
 #![allow(dead_code)] // Each test file uses its part.
 
-use ebbtide_burst::slurm::{Base, JobState, Node, SlurmJob};
+use ebbtide_burst::slurm::{BaseState, JobState, Node, SlurmJob};
 use ebbtide_burst::{
     BurstAction, Decisions, ElasticSettings, Load, Manager, NodeTimes, PoolServer, Status, World,
 };
@@ -37,7 +37,7 @@ pub(crate) fn manager_of(text: &str) -> Manager {
     Manager::new(settings.manager_options(TIMES).unwrap()).unwrap()
 }
 
-pub(crate) fn node(name: &str, base: Base, flags: &[&str]) -> Node {
+pub(crate) fn node(name: &str, base: BaseState, flags: &[&str]) -> Node {
     Node {
         name: name.to_owned(),
         base,
@@ -53,17 +53,17 @@ pub(crate) fn node(name: &str, base: Base, flags: &[&str]) -> Node {
 
 /// s1 and s2 that stay, c1 to c6 that rest.
 pub(crate) fn cluster() -> Vec<Node> {
-    let stay = (1..=2).map(|at| node(&format!("s{at}"), Base::Idle, &[]));
+    let stay = (1..=2).map(|at| node(&format!("s{at}"), BaseState::Idle, &[]));
     let rest = (1..=6).map(|at| resting(&format!("c{at}")));
     stay.chain(rest).collect()
 }
 
 pub(crate) fn resting(name: &str) -> Node {
-    node(name, Base::Idle, &["CLOUD", "POWERED_DOWN", "DRAIN"])
+    node(name, BaseState::Idle, &["CLOUD", "POWERED_DOWN", "DRAIN"])
 }
 
 pub(crate) fn up(name: &str) -> Node {
-    node(name, Base::Idle, &["CLOUD"])
+    node(name, BaseState::Idle, &["CLOUD"])
 }
 
 pub(crate) fn job(id: u32, partition: &str, on: &str) -> SlurmJob {

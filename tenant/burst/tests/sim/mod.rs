@@ -6,7 +6,7 @@ mod region;
 mod slurm;
 
 use crate::common;
-use ebbtide_burst::slurm::{Base, JobState, Node, SlurmJob};
+use ebbtide_burst::slurm::{BaseState, JobState, Node, SlurmJob};
 use ebbtide_burst::{BurstAction, PoolServer, Status, World};
 use std::collections::BTreeSet;
 
@@ -214,9 +214,9 @@ impl Sim {
         let completing = mine().any(|work| work.job.state == JobState::Completing);
         flag(completing, "COMPLETING");
         let base = match (host.down, mine().any(|work| work.job.runs())) {
-            (true, _) => Base::Down,
-            (false, true) => Base::Allocated,
-            (false, false) => Base::Idle,
+            (true, _) => BaseState::Down,
+            (false, true) => BaseState::Allocated,
+            (false, false) => BaseState::Idle,
         };
         let mut node = common::node(&host.name, base, &[]);
         node.flags = flags;

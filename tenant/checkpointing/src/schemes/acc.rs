@@ -9,7 +9,7 @@
 use crate::bill::HOUR_SECONDS;
 use crate::event::EventKind;
 use crate::paid_hours::{DecisionPoint, decide};
-use crate::scheme::{Act, Scheme, SchemeKind, SchemeView};
+use crate::scheme::{Scheme, SchemeAction, SchemeKind, SchemeView};
 use crate::terms::CheckpointTerms;
 use ebbtide_model::Money;
 
@@ -26,7 +26,7 @@ impl Scheme for Acc {
         terms.ceiling
     }
 
-    fn next(&self, seen: &SchemeView<'_>) -> Option<Act> {
+    fn next(&self, seen: &SchemeView<'_>) -> Option<SchemeAction> {
         let decided = |point, at: i64, safe| {
             let price = seen.history.price_at(at);
             let event =
@@ -44,11 +44,11 @@ impl Scheme for Acc {
             if let Some(EventKind::Checkpoint) =
                 decided(DecisionPoint::Checkpoint, checkpoint, safe)
             {
-                return Some(Act::Checkpoint(checkpoint));
+                return Some(SchemeAction::Checkpoint(checkpoint));
             }
             let safe = saved || seen.unsaved_at(terminate) == 0;
             if let Some(EventKind::Terminate) = decided(DecisionPoint::Terminate, terminate, safe) {
-                return Some(Act::Terminate(terminate));
+                return Some(SchemeAction::Terminate(terminate));
             }
             hour += 1;
         }

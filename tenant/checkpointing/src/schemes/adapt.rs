@@ -15,7 +15,7 @@
 //! A scheme that has not seen a failure yet expects none and takes no checkpoint; it learns from
 //! each failure.
 
-use crate::scheme::{Act, Scheme, SchemeKind, SchemeView};
+use crate::scheme::{Scheme, SchemeAction, SchemeKind, SchemeView};
 
 /// The scheme ADAPT.
 #[derive(Debug, Clone, Copy)]
@@ -44,13 +44,13 @@ impl Scheme for Adaptive {
         true
     }
 
-    fn next(&self, seen: &SchemeView<'_>) -> Option<Act> {
+    fn next(&self, seen: &SchemeView<'_>) -> Option<SchemeAction> {
         let every = seen.terms.adapt.every_seconds;
         let first = (seen.now - seen.launch) / every + 1;
         (first..)
             .map(|n| seen.launch + n * every)
             .take_while(|time| *time < seen.done() && *time <= seen.history.end())
             .find(|time| Self::pays(seen, *time))
-            .map(Act::Checkpoint)
+            .map(SchemeAction::Checkpoint)
     }
 }

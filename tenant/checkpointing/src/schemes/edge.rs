@@ -2,7 +2,7 @@
 //! one above it. A rise while nothing is unsaved, in a restart or during another checkpoint, is let
 //! pass.
 
-use crate::scheme::{Act, Scheme, SchemeKind, SchemeView};
+use crate::scheme::{Scheme, SchemeAction, SchemeKind, SchemeView};
 
 /// The scheme EDGE.
 #[derive(Debug, Clone, Copy)]
@@ -13,9 +13,9 @@ impl Scheme for Edge {
         SchemeKind::Edge
     }
 
-    fn next(&self, seen: &SchemeView<'_>) -> Option<Act> {
+    fn next(&self, seen: &SchemeView<'_>) -> Option<SchemeAction> {
         // After `now`: at `now` there is nothing new since the last checkpoint.
         let rise = seen.history.next_rise(seen.now, seen.bid)?;
-        Some(Act::Checkpoint(rise))
+        Some(SchemeAction::Checkpoint(rise))
     }
 }

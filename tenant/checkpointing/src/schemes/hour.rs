@@ -1,7 +1,7 @@
 //! HOUR: a checkpoint that ends with each instance-hour, since that is what has been paid for.
 
 use crate::bill::HOUR_SECONDS;
-use crate::scheme::{Act, Scheme, SchemeKind, SchemeView};
+use crate::scheme::{Scheme, SchemeAction, SchemeKind, SchemeView};
 
 /// The scheme HOUR.
 #[derive(Debug, Clone, Copy)]
@@ -12,7 +12,7 @@ impl Scheme for Hour {
         SchemeKind::Hour
     }
 
-    fn next(&self, seen: &SchemeView<'_>) -> Option<Act> {
+    fn next(&self, seen: &SchemeView<'_>) -> Option<SchemeAction> {
         let span = seen.now + seen.terms.checkpoint_seconds - seen.launch;
         // The first hour whose checkpoint has not begun yet; at `now` itself there may be nothing
         // to save.
@@ -21,6 +21,6 @@ impl Scheme for Hour {
         if seen.unsaved_at(begin(hour)) == 0 {
             hour += 1;
         }
-        Some(Act::Checkpoint(begin(hour)))
+        Some(SchemeAction::Checkpoint(begin(hour)))
     }
 }

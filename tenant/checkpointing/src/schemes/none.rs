@@ -1,6 +1,6 @@
 //! NONE: no checkpoints. A failure begins the job anew.
 
-use crate::scheme::{Act, Scheme, SchemeKind, SchemeView};
+use crate::scheme::{Scheme, SchemeAction, SchemeKind, SchemeView};
 
 /// The scheme NONE.
 #[derive(Debug, Clone, Copy)]
@@ -11,7 +11,7 @@ impl Scheme for NoCheckpoints {
         SchemeKind::None
     }
 
-    fn next(&self, _seen: &SchemeView<'_>) -> Option<Act> {
+    fn next(&self, _seen: &SchemeView<'_>) -> Option<SchemeAction> {
         None
     }
 }

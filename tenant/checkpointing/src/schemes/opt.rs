@@ -2,7 +2,7 @@
 //! time is lost. The scheme needs to know the future: it is the bound for all schemes whose
 //! instances end with the price.
 
-use crate::scheme::{Act, Scheme, SchemeKind, SchemeView};
+use crate::scheme::{Scheme, SchemeAction, SchemeKind, SchemeView};
 
 /// The scheme OPT.
 #[derive(Debug, Clone, Copy)]
@@ -13,13 +13,13 @@ impl Scheme for Optimal {
         SchemeKind::Opt
     }
 
-    fn next(&self, seen: &SchemeView<'_>) -> Option<Act> {
+    fn next(&self, seen: &SchemeView<'_>) -> Option<SchemeAction> {
         let end = seen.period.until?;
         // A job that ends before the instance does needs no checkpoint.
         if seen.done() <= end {
             return None;
         }
         let at = end - seen.terms.checkpoint_seconds;
-        (at >= seen.now && seen.unsaved_at(at) > 0).then_some(Act::Checkpoint(at))
+        (at >= seen.now && seen.unsaved_at(at) > 0).then_some(SchemeAction::Checkpoint(at))
     }
 }

@@ -1,7 +1,7 @@
 //! Greedy, *Can't Be Late* section 3.4.
 
 use super::{Policy, net_reached, on_spot};
-use crate::{Decision, Facts, Held, Job};
+use crate::{DeadlineJob, Decision, JobFacts, JobServer};
 
 /// Preemptible servers while there are any, waiting otherwise; on demand until the end as soon as
 /// the job is idle and the slack is less than two changeovers.
@@ -9,10 +9,10 @@ use crate::{Decision, Facts, Held, Job};
 pub(super) struct Greedy;
 
 impl Policy for Greedy {
-    fn propose(&mut self, job: &Job, facts: &Facts) -> Decision {
+    fn propose(&mut self, job: &DeadlineJob, facts: &JobFacts) -> Decision {
         match facts.held {
             _ if on_spot(facts) => Decision::Spot,
-            Held::OnDemand { .. } => Decision::OnDemand,
+            JobServer::OnDemand { .. } => Decision::OnDemand,
             _ if net_reached(job, facts) => Decision::OnDemand,
             _ if facts.spot_available => Decision::Spot,
             _ => Decision::Wait,

@@ -6,7 +6,7 @@ mod time_sliced;
 mod uniform_progress;
 
 use crate::facts::signed;
-use crate::{DeadlineError, Decision, Facts, Held, History, Job, SafeDecisions};
+use crate::{DeadlineError, DeadlineJob, Decision, History, JobFacts, JobServer, SafeDecisions};
 use greedy::Greedy;
 use planned::Planned;
 use time_sliced::TimeSliced;
@@ -17,7 +17,7 @@ pub const MOST_SLICES: u32 = 1_000;
 
 /// Proposes what to do. The safety net may overrule it.
 trait Policy {
-    fn propose(&mut self, job: &Job, facts: &Facts) -> Decision;
+    fn propose(&mut self, job: &DeadlineJob, facts: &JobFacts) -> Decision;
 }
 
 /// The policies by name.
@@ -59,7 +59,7 @@ impl PolicyKind {
 /// Decides for one job. The same facts in the same order give the same decisions.
 #[derive(Debug, Clone)]
 pub struct Decider {
-    job: Job,
+    job: DeadlineJob,
     policy: Chosen,
 }
 
@@ -78,7 +78,11 @@ impl Decider {
     ///
     /// # Errors
     /// [`DeadlineError::Slices`] for a number of slices out of range.
-    pub fn new(job: Job, kind: PolicyKind, history: &History) -> Result<Self, DeadlineError> {
+    pub fn new(
+        job: DeadlineJob,
+        kind: PolicyKind,
+        history: &History,
+    ) -> Result<Self, DeadlineError> {
         let policy = match kind {
             PolicyKind::OnDemand => Chosen::OnDemand,
             PolicyKind::Greedy => Chosen::Greedy(Greedy),
@@ -102,13 +106,13 @@ impl Decider {
 
     /// The job.
     #[must_use]
-    pub fn job(&self) -> &Job {
+    pub fn job(&self) -> &DeadlineJob {
         &self.job
     }
 
     /// What to do until the next decision, at most a poll interval later. A job that is done needs
     /// no server.
-    pub fn decide(&mut self, facts: &Facts) -> Decision {
+    pub fn decide(&mut self, facts: &JobFacts) -> Decision {
         let job = &self.job;
         let proposal = match &mut self.policy {
             Chosen::OnDemand => Decision::OnDemand,
@@ -126,12 +130,12 @@ impl Decider {
 
 /// The Safety Net Rule of the paper (section 3.3): an idle job with less slack than two changeovers
 /// goes on demand. It stays there because its slack does not grow.
-fn net_reached(job: &Job, facts: &Facts) -> bool {
+fn net_reached(job: &DeadlineJob, facts: &JobFacts) -> bool {
     facts.slack(job) < 2 * signed(job.terms().changeover)
 }
 
 /// A preemptible server is held. The Exploitation Rule of the paper (section 3.3): it is kept until
 /// it is lost.
-fn on_spot(facts: &Facts) -> bool {
-    matches!(facts.held, Held::Spot { .. })
+fn on_spot(facts: &JobFacts) -> bool {
+    matches!(facts.held, JobServer::Spot { .. })
 }

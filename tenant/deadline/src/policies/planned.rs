@@ -3,8 +3,8 @@
 use super::{Policy, on_spot};
 use crate::availability::{AvailabilityModel, History};
 use crate::facts::signed;
-use crate::plan::{Have, Plan};
-use crate::{Decision, Facts, Held, Job};
+use crate::plan::{Plan, PlanServer};
+use crate::{DeadlineJob, Decision, JobFacts, JobServer};
 
 /// Seconds between two solutions.
 const SOLVE_EVERY: u64 = 2 * 3_600;
@@ -27,7 +27,7 @@ impl Planned {
 }
 
 impl Policy for Planned {
-    fn propose(&mut self, job: &Job, facts: &Facts) -> Decision {
+    fn propose(&mut self, job: &DeadlineJob, facts: &JobFacts) -> Decision {
         self.model.look(signed(facts.now), facts.spot_available);
         let terms = job.terms();
         let slack = facts.slack(job);
@@ -49,9 +49,9 @@ impl Policy for Planned {
             return Decision::OnDemand;
         };
         let (have, starting) = match facts.held {
-            Held::Nothing => (Have::Nothing, 0),
-            Held::Spot { starting } => (Have::Spot, starting),
-            Held::OnDemand { starting } => (Have::OnDemand, starting),
+            JobServer::Nothing => (PlanServer::Nothing, 0),
+            JobServer::Spot { starting } => (PlanServer::Spot, starting),
+            JobServer::OnDemand { starting } => (PlanServer::OnDemand, starting),
         };
         let slack = slack.saturating_sub(starting) as f32;
         let market = (facts.spot_available, self.model.class_now());

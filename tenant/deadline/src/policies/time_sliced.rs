@@ -2,7 +2,7 @@
 
 use super::{Policy, net_reached, on_spot};
 use crate::facts::signed;
-use crate::{Decision, Facts, Held, Job};
+use crate::{DeadlineJob, Decision, JobFacts, JobServer};
 
 /// Greedy in each of n equal slices of the time: by the end of slice i, i/n of the work is done.
 /// What one slice does beyond its share the next one need not do, and preemptible servers are used
@@ -20,7 +20,7 @@ impl TimeSliced {
 }
 
 impl Policy for TimeSliced {
-    fn propose(&mut self, job: &Job, facts: &Facts) -> Decision {
+    fn propose(&mut self, job: &DeadlineJob, facts: &JobFacts) -> Decision {
         if on_spot(facts) {
             return Decision::Spot;
         }
@@ -33,7 +33,7 @@ impl Policy for TimeSliced {
         let left = share.saturating_sub(facts.done);
         let slack = signed(end) - signed(facts.now + left);
         let net = left > 0 && slack < 2 * signed(terms.changeover);
-        let stays = matches!(facts.held, Held::OnDemand { .. }) && left > 0;
+        let stays = matches!(facts.held, JobServer::OnDemand { .. }) && left > 0;
         if net || stays || net_reached(job, facts) {
             return Decision::OnDemand;
         }

@@ -1,7 +1,7 @@
 //! Uniform Progress, *Can't Be Late* section 5.2.2.
 
 use super::{Policy, net_reached, on_spot};
-use crate::{Decision, Facts, Held, Job};
+use crate::{DeadlineJob, Decision, JobFacts, JobServer};
 
 /// Keeps the job on the straight line from nothing done at the start to all done at the deadline.
 ///
@@ -20,11 +20,11 @@ pub(super) struct UniformProgress {
 }
 
 impl Policy for UniformProgress {
-    fn propose(&mut self, job: &Job, facts: &Facts) -> Decision {
+    fn propose(&mut self, job: &DeadlineJob, facts: &JobFacts) -> Decision {
         if on_spot(facts) {
             return Decision::Spot;
         }
-        let on_demand = matches!(facts.held, Held::OnDemand { .. });
+        let on_demand = matches!(facts.held, JobServer::OnDemand { .. });
         if net_reached(job, facts) {
             return Decision::OnDemand;
         }
@@ -44,7 +44,7 @@ impl Policy for UniformProgress {
 
 /// Less is done than the line asks for `ahead` seconds from now: cp(t) < ep(t + ahead). The line
 /// ends at the deadline with all work done.
-fn behind(job: &Job, facts: &Facts, ahead: u64) -> bool {
+fn behind(job: &DeadlineJob, facts: &JobFacts, ahead: u64) -> bool {
     let terms = job.terms();
     let at = (facts.now + ahead).min(terms.deadline);
     let expected = u128::from(at) * u128::from(terms.work);

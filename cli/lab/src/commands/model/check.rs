@@ -4,7 +4,7 @@ use super::check_chart;
 use super::source::{self, SourceArgs};
 use clap::Args;
 use ebbtide_lifetime::change::{ChangeReport, PhaseCount, check};
-use ebbtide_lifetime::labelled::Labelled;
+use ebbtide_lifetime::labelled_life::LabelledLife;
 use ebbtide_shell::Context;
 use ebbtide_shell::charts;
 use ebbtide_shell::errors::CliError;
@@ -65,7 +65,7 @@ fn of_observations(
     context: &mut Context,
     args: &CheckArgs,
     given: &SourcedModel,
-    mut rows: Vec<Labelled>,
+    mut rows: Vec<LabelledLife>,
 ) -> Result<(), CliError> {
     let timed = rows.iter().all(|row| row.launched.is_some());
     if timed {
@@ -88,7 +88,7 @@ fn of_observations(
 }
 
 /// The verdict in words, and whether something changed.
-fn verdict(rows: &[Labelled], report: &ChangeReport) -> (String, bool) {
+fn verdict(rows: &[LabelledLife], report: &ChangeReport) -> (String, bool) {
     let Some(alarm) = report.alarm else {
         return (
             "nothing says that the model does not fit any more".to_owned(),
@@ -115,7 +115,7 @@ fn show(
     context: &mut Context,
     args: &CheckArgs,
     given: &SourcedModel,
-    rows: &[Labelled],
+    rows: &[LabelledLife],
     report: &ChangeReport,
 ) -> Result<(), CliError> {
     if !context.output.is_table() {
@@ -169,7 +169,12 @@ fn row(phase: &PhaseCount) -> Vec<TableCell> {
     ]
 }
 
-fn json(args: &CheckArgs, given: &SourcedModel, rows: &[Labelled], report: &ChangeReport) -> Json {
+fn json(
+    args: &CheckArgs,
+    given: &SourcedModel,
+    rows: &[LabelledLife],
+    report: &ChangeReport,
+) -> Json {
     let count = |n: usize| Json::from(n as u64);
     let ended = rows.iter().filter(|row| row.observation.ended).count();
     let alarm = match report.alarm {

@@ -5,7 +5,7 @@ use super::fitted::{Choice, FitMethod, FittedGroup};
 use super::source::{self, LifetimeSource, SourceArgs};
 use crate::progress::ReplayProgress;
 use clap::{Args, ValueEnum};
-use ebbtide_lifetime::labelled::groups;
+use ebbtide_lifetime::labelled_life::groups;
 use ebbtide_shell::Context;
 use ebbtide_shell::charts;
 use ebbtide_shell::errors::CliError;

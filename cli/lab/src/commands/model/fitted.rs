@@ -4,7 +4,7 @@ use ebbtide_lifetime::fit::{
     Curve, Estimator, Family, Fit, FitVerdict, default_phases, distance_from, fit, kaplan_meier,
     phases, verdict,
 };
-use ebbtide_lifetime::labelled::Group;
+use ebbtide_lifetime::labelled_life::Group;
 use ebbtide_lifetime::{Lifetime, LifetimeError, Observations};
 use ebbtide_shell::json::Json;
 use ebbtide_shell::model::{parameters_json, short};

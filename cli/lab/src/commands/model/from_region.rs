@@ -3,7 +3,7 @@
 use ebbtide_client::Region;
 use ebbtide_client::pages;
 use ebbtide_lifetime::Observation;
-use ebbtide_lifetime::labelled::Labelled;
+use ebbtide_lifetime::labelled_life::LabelledLife;
 use ebbtide_proto::v1;
 use ebbtide_shell::Context;
 use ebbtide_shell::errors::CliError;
@@ -16,7 +16,7 @@ use time::format_description::well_known::Rfc3339;
 /// One life.
 #[derive(Debug)]
 pub(super) struct FromRegion {
-    row: Labelled,
+    row: LabelledLife,
     /// Maximum lifetime of its flavor.
     pub(super) maximum: Maximum,
     reached_it: bool,
@@ -26,7 +26,7 @@ impl FromRegion {
     /// The observation for a distribution that ends at `maximum`. A server that was ended because
     /// of this limit received its notice one grace period earlier, so it counts as having lived for
     /// the whole maximum.
-    pub(super) fn limited_to(mut self, maximum: Maximum) -> Labelled {
+    pub(super) fn limited_to(mut self, maximum: Maximum) -> LabelledLife {
         if self.reached_it && self.maximum == maximum {
             self.row.observation.hours = maximum.0;
         }
@@ -90,7 +90,7 @@ fn going_on(
     let maximum = hours_of(limit);
     let hours = (now - launched).as_seconds_f64().max(0.0) / 3600.0;
     Some(FromRegion {
-        row: Labelled {
+        row: LabelledLife {
             observation: Observation {
                 hours: hours.min(maximum.0),
                 ended: false,
@@ -114,7 +114,7 @@ fn over(life: &v1::Life) -> Option<FromRegion> {
     let ended = moment(&life.ended_at)?;
     let hours = (ended - launched).as_seconds_f64().max(0.0) / 3600.0;
     Some(FromRegion {
-        row: Labelled {
+        row: LabelledLife {
             observation: Observation {
                 hours,
                 // A server that was lost or deleted would have lived longer, so it is censored.

@@ -3,13 +3,13 @@
 use super::from_region::{self, FromRegion};
 use clap::Args;
 use ebbtide_lifetime::LifetimeError;
-use ebbtide_lifetime::labelled::{self, Labelled};
+use ebbtide_lifetime::labelled_life::{self, LabelledLife};
 use ebbtide_lifetime::table::Table;
 use ebbtide_shell::Context;
 use ebbtide_shell::errors::CliError;
 use ebbtide_shell::globals::ProjectScope;
 use ebbtide_shell::hours::Maximum;
-use ebbtide_shell::moment::moment;
+use ebbtide_shell::time_argument::parse_time;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use time::OffsetDateTime;
@@ -37,10 +37,10 @@ pub(super) struct SourceArgs {
     pub wanted: Vec<(String, String)>,
     /// Only instances launched at this time or later: 2026-05-04, or with a time of day as
     /// 2026-05-04T10:00:00Z
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub since: Option<OffsetDateTime>,
     /// Only instances launched before this time
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub until: Option<OffsetDateTime>,
 }
 
@@ -60,7 +60,7 @@ const MAXIMUM: Maximum = Maximum(24.0);
 /// Lifetimes, and what is known of them as a whole.
 #[derive(Debug)]
 pub(super) struct LifetimeSource {
-    pub(super) rows: Vec<Labelled>,
+    pub(super) rows: Vec<LabelledLife>,
     pub(super) maximum: Maximum,
     /// Where they come from, for messages.
     pub(super) place: PathBuf,
@@ -103,7 +103,7 @@ fn of_region(
         .map(|row| row.limited_to(maximum))
         .collect();
     let rows = chosen(rows, args).map_err(at)?;
-    labelled::check(&rows, maximum.0).map_err(at)?;
+    labelled_life::check(&rows, maximum.0).map_err(at)?;
     Ok(LifetimeSource {
         rows,
         maximum,
@@ -116,7 +116,7 @@ fn from_file(
     file: &Path,
     args: &SourceArgs,
     maximum: Maximum,
-) -> Result<Vec<Labelled>, CliError> {
+) -> Result<Vec<LabelledLife>, CliError> {
     let at = |error: LifetimeError| CliError::lifetimes(file, error);
     let bytes = ebbtide_files::read(file)?;
     let table = Table::parse(&bytes).map_err(at)?;
@@ -127,12 +127,12 @@ fn from_file(
         ));
     }
     let rows = chosen(table.rows, args).map_err(at)?;
-    labelled::check(&rows, maximum.0).map_err(at)?;
+    labelled_life::check(&rows, maximum.0).map_err(at)?;
     Ok(rows)
 }
 
 /// The rows that the options ask for.
-fn chosen(rows: Vec<Labelled>, args: &SourceArgs) -> Result<Vec<Labelled>, LifetimeError> {
+fn chosen(rows: Vec<LabelledLife>, args: &SourceArgs) -> Result<Vec<LabelledLife>, LifetimeError> {
     let mut kept = Vec::with_capacity(rows.len());
     let all = rows.len();
     let mut values: BTreeSet<String> = BTreeSet::new();

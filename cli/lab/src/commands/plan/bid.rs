@@ -192,7 +192,8 @@ impl BidArgs {
     }
 }
 
-/// The best scheme for an offer, by a backtest on its history. OPT is left out: it knows the future.
+/// The best scheme for an offer, by a backtest on its history. OPT is left out: it knows the
+/// future.
 fn advised(
     args: &BidArgs,
     terms: &CheckpointTerms,

@@ -5,7 +5,7 @@ use crate::bag::view::{counts, hours, money, name, percent, run_json};
 use clap::{Args, ValueEnum};
 use ebbtide_bag::read::{duration, price};
 use ebbtide_bag::simulate::{Outage, OutageEnd, PlanRun, Prices, Scenario, simulate};
-use ebbtide_bag::{Bag, Conduct, Market, OnHibernation, Plan, VmId};
+use ebbtide_bag::{Bag, ExecutionPolicy, Market, OnHibernation, Plan, VmId};
 use ebbtide_model::Money;
 use ebbtide_shell::Context;
 use ebbtide_shell::bag::files;
@@ -250,7 +250,7 @@ fn one(
     let scenario_of = Scenario {
         outages,
         prices: prices.cloned().unwrap_or_default(),
-        conduct: Conduct {
+        conduct: ExecutionPolicy {
             on_hibernation,
             copies: args.conduct == BagConduct::Promise,
         },

@@ -18,7 +18,7 @@ use crate::ranking::{RankedCandidate, SolvedHosts, Tier, Tools};
 use crate::state::DecisionState;
 use crate::table::{BLOCK, HostIndex};
 use ebbtide_model::host_set::{HostSet, ones};
-use ebbtide_solver::Cost;
+use ebbtide_solver::EvictionCost;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -105,7 +105,7 @@ pub(super) fn lower_bounds(
     hosts: &HostSet,
     wanted: &[CompactDemand<'_>],
     clock: &Clock,
-) -> Vec<(HostIndex, Cost)> {
+) -> Vec<(HostIndex, EvictionCost)> {
     tools.search.price_by_period(state, clock.period_ms());
     let bounds = Bounder::new(state, wanted, clock).all(hosts);
     let bound = |host: HostIndex| (host, clock.at_least(bounds[host.at()]));

@@ -23,7 +23,7 @@ use crate::table::HostIndex;
 use crate::{RankingPolicy, ranking};
 use ebbtide_model::decision::FilterStep;
 use ebbtide_model::host_set::HostSet;
-use ebbtide_solver::Cost;
+use ebbtide_solver::EvictionCost;
 use phases::Clock;
 use survey::CompactDemand;
 
@@ -220,7 +220,7 @@ pub(crate) fn lower_bounds(
     tools: &mut Tools<'_>,
     state: &DecisionState<'_>,
     pipeline: &Pipeline,
-) -> Option<Vec<(HostIndex, Cost)>> {
+) -> Option<Vec<(HostIndex, EvictionCost)>> {
     let wanted = survey::wanted(state).filter(|_| tools.fast)?;
     let clock = Clock::new(tools.engine, tools.broken, state)?;
     let passed = pipeline.next_set(state, |hosts| with_capacity(hosts, &wanted, state));

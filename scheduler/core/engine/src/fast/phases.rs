@@ -6,7 +6,7 @@ use crate::plugins::FailedPlugins;
 use crate::state::DecisionState;
 use crate::table::{PHASES, WIDE};
 use ebbtide_cost_api::{CostForm, SetCost};
-use ebbtide_solver::Cost;
+use ebbtide_solver::EvictionCost;
 
 /// Ages below 2^32 seconds, 136 years, are represented in floating point so closely that the cost
 /// module's remainder is exact to the millionth of a second.
@@ -59,13 +59,13 @@ impl Clock {
 
     /// What costs so many units at least: the reverse of [`Clock::units`], which rounds up and adds
     /// one, and one unit less for the rounding of the product.
-    pub(super) fn at_least(&self, units: u32) -> Cost {
+    pub(super) fn at_least(&self, units: u32) -> EvictionCost {
         let micros = f64::from(units.saturating_sub(3)) * self.micros_per_unit;
-        Cost::from_micros(micros as u64)
+        EvictionCost::from_micros(micros as u64)
     }
 
     /// A cost in units, never less than it is.
-    pub(super) fn units(&self, cost: Cost) -> u32 {
+    pub(super) fn units(&self, cost: EvictionCost) -> u32 {
         let units = cost.micros() as f64 / self.micros_per_unit;
         // Rounded up, and one more: a bound is compared with it, and must not skip what is equal.
         if units < f64::from(NEVER - 3) {

@@ -23,7 +23,7 @@ use crate::table::HostIndex;
 use crate::victims::{Eviction, ShortageReason, VictimSearch};
 use crate::{Engine, RankingPolicy};
 use ebbtide_model::decision::Weight;
-use ebbtide_solver::Cost;
+use ebbtide_solver::EvictionCost;
 
 /// What taking a host means for those on it. The order is that of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,10 +73,10 @@ impl RankedCandidate {
     }
 
     /// What the policy `tiered` compares first, and how many victims there are.
-    fn price(&self) -> (Cost, usize) {
+    fn price(&self) -> (EvictionCost, usize) {
         self.eviction
             .as_ref()
-            .map_or((Cost::ZERO, 0), |e| (e.cost, e.victims.len()))
+            .map_or((EvictionCost::ZERO, 0), |e| (e.cost, e.victims.len()))
     }
 }
 
@@ -103,7 +103,7 @@ pub(crate) struct Ranking {
     /// No limit has cut a search that mattered.
     pub(crate) optimal: bool,
     /// How much cheaper the victims could be at most.
-    pub(crate) gap: Cost,
+    pub(crate) gap: EvictionCost,
 }
 
 /// What the policies work with during one attempt to decide.

@@ -8,7 +8,7 @@ use super::{RankedCandidate, Ranking, Tier, Tools, append_weighed};
 use crate::plugins::DecideFailure;
 use crate::state::DecisionState;
 use crate::victims::{ShortageReason, VictimSearchResult};
-use ebbtide_solver::Cost;
+use ebbtide_solver::EvictionCost;
 
 /// See the module's text.
 pub(super) fn rank(
@@ -57,7 +57,7 @@ pub(super) fn rank(
             .cost
             .micros()
             .saturating_sub(eviction.lower_bound.micros());
-        ranking.gap = Cost::from_micros(gap);
+        ranking.gap = EvictionCost::from_micros(gap);
     }
     Ok(ranking)
 }

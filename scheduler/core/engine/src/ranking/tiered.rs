@@ -15,7 +15,7 @@ use super::{RankedCandidate, Ranking, Tier, Tools, append_plain, append_weighed}
 use crate::plugins::DecideFailure;
 use crate::state::DecisionState;
 use crate::victims::{ShortageReason, VictimSearchResult};
-use ebbtide_solver::Cost;
+use ebbtide_solver::EvictionCost;
 
 /// How many places are exact at least: the winner and the runner-up.
 const EXACT: usize = 2;
@@ -63,9 +63,9 @@ pub(crate) struct SolvedHosts {
     found: Vec<usize>,
     impossible: Vec<(usize, ShortageReason)>,
     /// The smallest lower bound of a host whose search was cut.
-    cut: Option<Cost>,
+    cut: Option<EvictionCost>,
     /// The lowest costs so far, ascending, `exact` at most.
-    lowest: Vec<Cost>,
+    lowest: Vec<EvictionCost>,
 }
 
 impl SolvedHosts {
@@ -81,7 +81,7 @@ impl SolvedHosts {
     }
 
     /// What a host must not exceed to matter.
-    pub(crate) fn cutoff(&self) -> Option<Cost> {
+    pub(crate) fn cutoff(&self) -> Option<EvictionCost> {
         self.lowest.get(self.exact - 1).copied()
     }
 
@@ -112,7 +112,7 @@ impl SolvedHosts {
         }
     }
 
-    fn cut_at(&mut self, bound: Cost) {
+    fn cut_at(&mut self, bound: EvictionCost) {
         self.cut = Some(self.cut.map_or(bound, |before| before.min(bound)));
     }
 }
@@ -125,7 +125,7 @@ fn evict(
 ) -> Result<Ranking, DecideFailure> {
     tools.learn_costs(state, &places)?;
     let bundle = state.ask.bundle;
-    let mut bounds: Vec<(Cost, usize)> = places
+    let mut bounds: Vec<(EvictionCost, usize)> = places
         .iter()
         .enumerate()
         .map(|(position, place)| (tools.search.bound(state, place.host), position))
@@ -194,7 +194,7 @@ pub(crate) fn rank_solved(
     }
     if let (Some(&lowest), Some(cut)) = (solved.lowest.first(), solved.cut) {
         ranking.optimal = cut > lowest;
-        ranking.gap = Cost::from_micros(lowest.micros().saturating_sub(cut.micros()));
+        ranking.gap = EvictionCost::from_micros(lowest.micros().saturating_sub(cut.micros()));
     } else if solved.cut.is_some() {
         ranking.optimal = false;
     }

@@ -32,7 +32,7 @@ mod usage;
 
 pub use instance::{Instance, InstancePhase, InstanceView};
 pub use summary::{CloudTotals, HostSummary, class_totals, sum_inventories};
-pub use usage::{ClassTotals, ClassUsage, HostCounts, HostUsage};
+pub use usage::{ClassUsage, HostCounts, HostUsage};
 
 pub(crate) use aggregates::Aggregates;
 pub(crate) use blocked::{BLOCK, Blocked};

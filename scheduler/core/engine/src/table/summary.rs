@@ -1,6 +1,6 @@
 //! What a cloud's API shows of its hosts, whichever cloud it is.
 
-use super::{ClassTotals, HostUsage};
+use super::{ClassUsage, HostUsage};
 use ebbtide_model::{Host, HostHealth, Inventory, ResourceClass};
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub struct CloudTotals {
     /// Servers that are not gone, by status.
     pub servers: BTreeMap<&'static str, u32>,
     /// Both states by resource class, over all hosts.
-    pub totals: Vec<ClassTotals>,
+    pub totals: Vec<ClassUsage>,
     /// The inventories of all hosts; see [`sum_inventories`].
     pub inventories: BTreeMap<ResourceClass, Inventory>,
     /// Evacuations under way.
@@ -55,8 +55,8 @@ impl CloudTotals {
 
 /// Both states over all hosts, by resource class.
 #[must_use]
-pub fn class_totals(hosts: &[HostSummary]) -> Vec<ClassTotals> {
-    let mut sums: BTreeMap<&str, ClassTotals> = BTreeMap::new();
+pub fn class_totals(hosts: &[HostSummary]) -> Vec<ClassUsage> {
+    let mut sums: BTreeMap<&str, ClassUsage> = BTreeMap::new();
     for class in hosts.iter().flat_map(|host| &host.usage.classes) {
         match sums.get_mut(class.class.as_str()) {
             None => drop(sums.insert(class.class.as_str(), class.clone())),

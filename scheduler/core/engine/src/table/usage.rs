@@ -35,9 +35,9 @@ pub struct HostUsage {
     pub health: HostHealth,
     /// Its instances without those that are stopped or hibernated. `classes` includes what these
     /// still hold.
-    pub instances: u32,
+    pub servers: u32,
     /// Its preemptible instances that are not leaving.
-    pub preemptible_instances: u32,
+    pub staying_preemptible_servers: u32,
     /// The classes that the host has or that an instance on it uses, by name.
     pub classes: Vec<ClassUsage>,
 }
@@ -56,9 +56,6 @@ impl HostUsage {
     }
 }
 
-/// The same sums over all hosts, one for each class that a host has or an instance uses.
-pub type ClassTotals = ClassUsage;
-
 /// How many instances a host has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostCounts<'a> {
@@ -67,9 +64,9 @@ pub struct HostCounts<'a> {
     /// Whether it may get new instances.
     pub health: HostHealth,
     /// All its instances but those that are stopped or hibernated.
-    pub instances: u32,
+    pub servers: u32,
     /// Its preemptible instances that are not leaving.
-    pub preemptible_instances: u32,
+    pub staying_preemptible_servers: u32,
 }
 
 impl HostTable {
@@ -86,16 +83,17 @@ impl HostTable {
         Some(HostUsage {
             host: view.name.to_owned(),
             health: view.health,
-            instances: view.instances,
-            preemptible_instances: view.preemptible_instances,
+            servers: view.servers,
+            staying_preemptible_servers: view.staying_preemptible_servers,
             classes,
         })
     }
 
-    /// Sums over all hosts, whatever their health, by name of the class.
+    /// Sums over all hosts, whatever their health, by name of the class: one for each class that a
+    /// host has or an instance uses.
     #[must_use]
-    pub fn totals(&self) -> Vec<ClassTotals> {
-        let mut totals: Vec<ClassTotals> = self
+    pub fn totals(&self) -> Vec<ClassUsage> {
+        let mut totals: Vec<ClassUsage> = self
             .columns
             .iter()
             .zip(&self.classes)
@@ -129,8 +127,8 @@ impl HostTable {
         HostCounts {
             name: self.host_name(host),
             health: self.health(host),
-            instances: self.counts.instances[host.at()],
-            preemptible_instances: self.counts.preemptible[host.at()],
+            servers: self.counts.instances[host.at()],
+            staying_preemptible_servers: self.counts.preemptible[host.at()],
         }
     }
 

@@ -131,7 +131,7 @@ fn a_stopped_server_is_only_its_disk() {
     table.put_group(&group(1, GroupPolicy::AntiAffinity));
     table.check_consistency().unwrap();
     let host = table.usage("a").unwrap();
-    assert_eq!((host.instances, host.preemptible_instances), (0, 0));
+    assert_eq!((host.servers, host.staying_preemptible_servers), (0, 0));
     assert_eq!((disk(&table).normal, disk(&table).free_full), (60, 20));
     assert!(usage_of_cpu_is_zero(&table));
 
@@ -149,7 +149,7 @@ fn a_stopped_server_is_only_its_disk() {
 
     // It can be started again, and then its owner can delete it.
     table.put_instance(&member).unwrap();
-    assert_eq!(table.usage("a").unwrap().preemptible_instances, 1);
+    assert_eq!(table.usage("a").unwrap().staying_preemptible_servers, 1);
     table.check_consistency().unwrap();
     table.put_instance(&stopped(&member)).unwrap();
     assert!(table.remove_instance(member.id));

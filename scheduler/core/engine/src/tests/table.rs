@@ -51,7 +51,7 @@ fn both_states_are_subtractions() {
         Some(&usage)
     );
     let host = table.usage("a").unwrap();
-    assert_eq!((host.instances, host.preemptible_instances), (5, 1));
+    assert_eq!((host.servers, host.staying_preemptible_servers), (5, 1));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! When servers come back.
 
-use super::{ClassRoom, ReservedCapacity, units};
+use super::{ClassCapacity, ReservedCapacity, units};
 use ebbtide_model::{ResourceClass, Resources, Seconds, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -69,7 +69,7 @@ impl ComebackConfig {
         needs: &Resources,
         reserved: &ReservedCapacity,
         alone: bool,
-        room: impl Fn(&ResourceClass) -> ClassRoom,
+        room: impl Fn(&ResourceClass) -> ClassCapacity,
     ) -> bool {
         let percent = i64::from(self.reserve_percent);
         needs.iter().all(|(class, amount)| {

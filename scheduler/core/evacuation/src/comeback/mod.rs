@@ -27,7 +27,7 @@ pub type ReservedCapacity = BTreeMap<ResourceClass, i64>;
 
 /// What a host has of one resource class.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ClassRoom {
+pub struct ClassCapacity {
     /// Free beside all servers and all promises.
     pub free: i64,
     /// All that servers may use.

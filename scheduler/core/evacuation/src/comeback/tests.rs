@@ -79,7 +79,7 @@ fn a_large_server_is_overtaken_in_every_other_period_only() {
     queue.put(server(1), Some(entry("a", 0, None)));
     queue.put(server(2), Some(entry("b", 1, None)));
     let config = ComebackConfig::default();
-    let room = |_: &ResourceClass| ClassRoom {
+    let room = |_: &ResourceClass| ClassCapacity {
         free: 4,
         capacity: 8,
     };
@@ -101,7 +101,7 @@ fn the_reserve_stays_free_unless_the_host_has_no_other_server() {
         ..ComebackConfig::default()
     };
     let fits = |needs, alone| {
-        let room = |_: &ResourceClass| ClassRoom {
+        let room = |_: &ResourceClass| ClassCapacity {
             free: 4,
             capacity: 10,
         };

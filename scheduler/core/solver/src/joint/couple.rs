@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use super::curves::{CountPlan, Relaxed, relax};
 use super::host::{Key, NodeConstraints, PointSolver, SolvedPoint, polished};
 use super::{CoverCost, HostShare, Hosts, JointOutcome, JointProblem, JointSolution};
-use crate::cost::Cost;
+use crate::cost::EvictionCost;
 use crate::error::SolverError;
 use crate::outcome::SearchLimits;
 use crate::problem::MAX_CANDIDATES;
@@ -50,13 +50,13 @@ pub(super) fn run(
     let mut base: Vec<(u64, usize)> = (0..hosts.count())
         .map(|host| (hosts.bound(host).micros(), host))
         .collect();
-    base.retain(|(micros, _)| *micros != Cost::MAX.micros());
+    base.retain(|(micros, _)| *micros != EvictionCost::MAX.micros());
     base.sort_unstable();
     let mut steps = StepCurve::default();
     // A quarter of what the costs of a host may be: the others are half of it.
     steps.load(
         problem.steps,
-        Cost::TOTAL_LIMIT.micros() / 4 / MAX_CANDIDATES as u64,
+        EvictionCost::TOTAL_LIMIT.micros() / 4 / MAX_CANDIDATES as u64,
         1,
     );
     let mut search = Search {
@@ -411,7 +411,7 @@ impl Search<'_, '_> {
         let Some((price, plan)) = self.best.take() else {
             return match cut {
                 Some(cut) => JointOutcome::Undecided {
-                    lower_bound: Cost::from_micros(cut.micros()),
+                    lower_bound: EvictionCost::from_micros(cut.micros()),
                 },
                 None => JointOutcome::Infeasible,
             };
@@ -440,10 +440,10 @@ impl Search<'_, '_> {
         };
         JointOutcome::Solved(JointSolution {
             shares: plan.shares.iter().map(share).collect(),
-            cost: Cost::from_micros(cost),
-            surcharge: Cost::from_micros(surcharge),
+            cost: EvictionCost::from_micros(cost),
+            surcharge: EvictionCost::from_micros(surcharge),
             optimal: cut.is_none(),
-            lower_bound: Cost::from_micros(lower_bound),
+            lower_bound: EvictionCost::from_micros(lower_bound),
         })
     }
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::{HostProblem, Hosts};
 use crate::bound::lower_bound;
-use crate::cost::Cost;
+use crate::cost::EvictionCost;
 use crate::error::SolverError;
 use crate::greedy::drop_idle;
 use crate::grouped::NODES_PER_SOLVE;
@@ -105,7 +105,7 @@ pub(crate) struct PointSolver {
     scratch: Scratch,
     deficit: Vec<i64>,
     resources: Vec<i64>,
-    costs: Vec<Cost>,
+    costs: Vec<EvictionCost>,
     limits: Vec<u32>,
     keys: Vec<u32>,
     pub(crate) nodes: u64,
@@ -131,10 +131,10 @@ impl PointSolver {
                 break;
             };
             check(&here)?;
-            let charge = |(candidate, cost): (usize, &Cost)| {
+            let charge = |(candidate, cost): (usize, &EvictionCost)| {
                 let group = here.groups.get(candidate).copied().unwrap_or(NO_GROUP);
                 let slope = terms.lines.get(&group).map_or(0, |line| line.slope);
-                Cost::from_micros(cost.micros() + slope)
+                EvictionCost::from_micros(cost.micros() + slope)
             };
             self.costs.clear();
             self.costs
@@ -143,7 +143,7 @@ impl PointSolver {
                 costs: &self.costs,
                 ..here.problem
             });
-            if bound == Cost::MAX {
+            if bound == EvictionCost::MAX {
                 bounds.complete = true;
                 break;
             }
@@ -270,7 +270,7 @@ impl PointSolver {
             );
             let (key, charge) = group_key.get(&group).copied().unwrap_or((NO_BUDGET, 0));
             self.keys.push(key);
-            self.costs.push(Cost::from_micros(
+            self.costs.push(EvictionCost::from_micros(
                 problem.costs[candidate].micros() + charge,
             ));
         }
@@ -388,7 +388,7 @@ fn check(here: &HostProblem<'_>) -> Result<(), SolverError> {
         .iter()
         .map(|cost| u128::from(cost.micros()))
         .sum();
-    if micros > u128::from(Cost::TOTAL_LIMIT.micros() / 2) {
+    if micros > u128::from(EvictionCost::TOTAL_LIMIT.micros() / 2) {
         return Err(SolverError::CostOverflow { micros });
     }
     let (found, expected) = (here.groups.len(), here.problem.candidates());

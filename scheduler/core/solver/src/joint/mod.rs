@@ -21,7 +21,7 @@ mod host;
 
 use std::fmt;
 
-use crate::cost::Cost;
+use crate::cost::EvictionCost;
 use crate::error::SolverError;
 use crate::outcome::SearchLimits;
 use crate::problem::Problem;
@@ -46,8 +46,8 @@ pub trait Hosts {
     fn count(&self) -> usize;
 
     /// A cost that no sufficient set for one instance on this host can undercut, cheaply;
-    /// [`Cost::MAX`] if there is none.
-    fn bound(&mut self, host: usize) -> Cost;
+    /// [`EvictionCost::MAX`] if there is none.
+    fn bound(&mut self, host: usize) -> EvictionCost;
 
     /// The problem of so many instances on a host; `None` if it must not take so many. More
     /// instances never make a problem smaller.
@@ -63,7 +63,7 @@ pub struct JointProblem<'a> {
     pub limits: &'a [u32],
     /// What the first, the second, … victim of a group costs more, on all hosts together; see
     /// [`Groups::steps`](crate::Groups::steps). Empty if costs just add up.
-    pub steps: &'a [Cost],
+    pub steps: &'a [EvictionCost],
 }
 
 /// What one host gives.
@@ -84,13 +84,13 @@ pub struct JointSolution {
     /// By host.
     pub shares: Vec<HostShare>,
     /// What all victims cost, with the surcharge.
-    pub cost: Cost,
+    pub cost: EvictionCost,
     /// The part of it that is surcharge.
-    pub surcharge: Cost,
+    pub surcharge: EvictionCost,
     /// Whether no other choice costs less, or the same with fewer victims.
     pub optimal: bool,
     /// No choice costs less. Equal to `cost` when `optimal`.
-    pub lower_bound: Cost,
+    pub lower_bound: EvictionCost,
 }
 
 /// What [`solve_joint`] found out.
@@ -103,7 +103,7 @@ pub enum JointOutcome {
     /// The limits ran out before any was seen.
     Undecided {
         /// No choice costs less.
-        lower_bound: Cost,
+        lower_bound: EvictionCost,
     },
 }
 

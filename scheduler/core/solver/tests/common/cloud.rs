@@ -3,7 +3,8 @@
 
 use super::{Candidate, Columns, Host, seeded};
 use ebbtide_solver::{
-    Cost, HostProblem, Hosts, JointOutcome, JointProblem, SearchLimits, lower_bound, solve_joint,
+    EvictionCost, HostProblem, Hosts, JointOutcome, JointProblem, SearchLimits, lower_bound,
+    solve_joint,
 };
 use rand::RngExt;
 use std::collections::BTreeMap;
@@ -64,9 +65,9 @@ impl Hosts for Asked<'_> {
         self.cloud.places.len()
     }
 
-    fn bound(&mut self, host: usize) -> Cost {
+    fn bound(&mut self, host: usize) -> EvictionCost {
         if self.cloud.places[host].most == 0 {
-            return Cost::MAX;
+            return EvictionCost::MAX;
         }
         self.fill(host, 1);
         lower_bound(&self.columns.problem(&self.host))
@@ -99,7 +100,12 @@ impl Cloud {
     }
 
     pub fn solve(&self, limits: SearchLimits) -> (JointOutcome, usize) {
-        let steps: Vec<Cost> = self.steps.iter().copied().map(Cost::from_micros).collect();
+        let steps: Vec<EvictionCost> = self
+            .steps
+            .iter()
+            .copied()
+            .map(EvictionCost::from_micros)
+            .collect();
         let problem = JointProblem {
             count: self.count,
             limits: &self.limits,

@@ -10,7 +10,7 @@
 pub mod cloud;
 
 use ebbtide_solver::{
-    Budgets, Cost, CoverResult, NO_BUDGET, Problem, Scratch, SearchLimits, solve,
+    Budgets, CoverResult, EvictionCost, NO_BUDGET, Problem, Scratch, SearchLimits, solve,
 };
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -173,7 +173,7 @@ impl Host {
 /// Column copies of a host.
 pub struct Columns {
     resources: Vec<i64>,
-    costs: Vec<Cost>,
+    costs: Vec<EvictionCost>,
     ages_ms: Vec<u64>,
     uuids: Vec<u128>,
     width: usize,
@@ -201,7 +201,7 @@ impl Columns {
                 .collect(),
             costs: candidates
                 .iter()
-                .map(|c| Cost::from_micros(c.micros))
+                .map(|c| EvictionCost::from_micros(c.micros))
                 .collect(),
             ages_ms: candidates.iter().map(|c| c.age_ms).collect(),
             uuids: candidates.iter().map(|c| c.uuid).collect(),
@@ -220,7 +220,7 @@ impl Columns {
                 keys_per_candidate: self.width,
                 keys: &self.keys,
             },
-            cutoff: host.cutoff.map(Cost::from_micros),
+            cutoff: host.cutoff.map(EvictionCost::from_micros),
         }
     }
 }

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 /// What Nova shows of a server that was evacuated and kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeptServerState {
+pub enum RetainedServerState {
     /// It is stopped, or shelved, and Nova is not working on it.
     Saved,
     /// Nova is working on it.
@@ -19,9 +19,9 @@ pub enum KeptServerState {
 
 /// A server that was evacuated and kept.
 #[derive(Debug, Clone)]
-pub struct KeptServerView<'c> {
+pub struct RetainedServerView<'c> {
     /// What Nova shows.
-    pub state: KeptServerState,
+    pub state: RetainedServerState,
     /// The host that keeps it; `None`: none does.
     pub host: Option<&'c str>,
     /// Its owner or an administrator has locked it.
@@ -33,15 +33,15 @@ pub struct KeptServerView<'c> {
 impl Cloud {
     /// A server that was evacuated and kept; `None`: it does not exist any more.
     #[must_use]
-    pub fn kept_server(&self, uuid: Uuid) -> Option<KeptServerView<'_>> {
+    pub fn retained_server(&self, uuid: Uuid) -> Option<RetainedServerView<'_>> {
         let record = &self.instances.get(&uuid)?.record;
         let state = match (record.vm_state.as_deref(), record.task_state.as_deref()) {
-            (_, Some(_)) => KeptServerState::Busy,
-            (Some("stopped" | "shelved" | "shelved_offloaded"), None) => KeptServerState::Saved,
-            (Some("active"), None) => KeptServerState::Runs,
-            _ => KeptServerState::Other,
+            (_, Some(_)) => RetainedServerState::Busy,
+            (Some("stopped" | "shelved" | "shelved_offloaded"), None) => RetainedServerState::Saved,
+            (Some("active"), None) => RetainedServerState::Runs,
+            _ => RetainedServerState::Other,
         };
-        Some(KeptServerView {
+        Some(RetainedServerView {
             state,
             host: record.host.as_deref(),
             locked: record.locked,

@@ -5,7 +5,7 @@ use crate::error::CloudError;
 use crate::facts::{CellFacts, ComputeFacts, HostRef, ServiceFacts};
 use ebbtide_nova::hosts::{self, ComputeRow};
 use ebbtide_nova::model::{Aggregate, HostState, Service};
-use ebbtide_nova::states::States;
+use ebbtide_nova::states::HostStateList;
 use ebbtide_nova::table::HostSet;
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -23,7 +23,7 @@ mod usage;
 mod view;
 
 pub(crate) use columns::{HostColumns, HostStateKind};
-pub use comebacks::{KeptServerState, KeptServerView};
+pub use comebacks::{RetainedServerState, RetainedServerView};
 pub(crate) use consumers::ConsumerEntry;
 pub(crate) use hosts::Node;
 pub(crate) use instances::{CloudInstance, HostInstances};

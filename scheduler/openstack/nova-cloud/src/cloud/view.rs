@@ -11,7 +11,7 @@ use ebbtide_model::{
 };
 use ebbtide_nova::model::{Flavor, Service};
 use ebbtide_nova::schedule::availability_zone;
-use ebbtide_nova::states::States as _;
+use ebbtide_nova::states::HostStateList as _;
 use std::collections::{BTreeMap, HashMap};
 use uuid::Uuid;
 
@@ -89,8 +89,8 @@ impl Cloud {
             usage: HostUsage {
                 host: name.clone(),
                 health,
-                instances: count.normal + count.preemptible,
-                preemptible_instances: count.preemptible - count.leaving,
+                servers: count.normal + count.preemptible,
+                staying_preemptible_servers: count.preemptible - count.leaving,
                 classes: classes(provider, &inventories),
             },
             normal_servers: count.normal,

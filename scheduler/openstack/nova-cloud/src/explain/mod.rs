@@ -11,7 +11,7 @@ use ebbtide_model::decision::{
 };
 use ebbtide_nova::model::{Options, RequestSpec};
 use ebbtide_nova::schedule::{FilterRecord, HostWeights, InstanceRecord};
-use ebbtide_nova::states::States;
+use ebbtide_nova::states::HostStateList;
 use ebbtide_nova::table::HostSet;
 use reason::reason;
 use std::sync::Arc;

@@ -15,7 +15,7 @@ use ebbtide_engine::{EligibleDecision, EligibleHosts, EligibleRequest, Engine, E
 use ebbtide_model::{DecisionOutcome, Explanation, Placement, Timestamp};
 use ebbtide_nova::model::{HostState, RequestSpec};
 use ebbtide_nova::schedule::{ScheduleCall, Sorted, availability_zone};
-use ebbtide_nova::states::{HostStates, States};
+use ebbtide_nova::states::{HostStateList, HostStates};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 

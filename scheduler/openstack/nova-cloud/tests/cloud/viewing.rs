@@ -41,7 +41,7 @@ proptest! {
             prop_assert_eq!(&view.host.name, &host_name(number));
             prop_assert_eq!(view.health, HostHealth::Up);
             prop_assert_eq!(
-                (view.normal_servers, view.preemptible_servers, view.usage.preemptible_instances),
+                (view.normal_servers, view.preemptible_servers, view.usage.staying_preemptible_servers),
                 (normal, preemptible, evictable)
             );
             let mut classes = view.usage.classes.iter();

@@ -4,7 +4,7 @@ use super::compare::{
     Amounts, AuditServer, AuditSnapshot, Host, Migration, PreemptionRow, UnreadableRow,
 };
 use super::tables;
-use crate::comebacks::KeptServer;
+use crate::comebacks::RetainedServer;
 use crate::configure;
 use crate::error::NovaServiceError;
 use ebbtide_model::{BudgetScope, GroupId};
@@ -90,7 +90,7 @@ async fn ledger(conf: &NovaConf) -> Result<LedgerPicture, NovaServiceError> {
     let kept = ledger.comebacks().await?;
     ledger.close().await;
     let unreadable = kept.into_iter().filter_map(|row| {
-        let read = serde_json::from_value::<KeptServer>(row.document);
+        let read = serde_json::from_value::<RetainedServer>(row.document);
         read.err().map(|error| UnreadableRow {
             table: "nova_comebacks".to_owned(),
             key: row.server.to_string(),

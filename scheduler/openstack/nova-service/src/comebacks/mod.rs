@@ -15,21 +15,21 @@
 mod record;
 mod resume;
 
-pub(crate) use self::record::KeptServer;
+pub(crate) use self::record::RetainedServer;
 #[cfg(test)]
-pub(crate) use self::record::KeptState;
+pub(crate) use self::record::RetainedState;
 
-use self::record::KeptChange;
+use self::record::RetainedChange;
 use crate::Tasks;
 use crate::error::NovaServiceError;
 use crate::evacuate::Evacuations;
-use crate::headroom::KeptRoom;
+use crate::headroom::ReservedHeadroom;
 use crate::metrics::Metrics;
 use crate::nova_api::ServerActions;
 use crate::select::Selector;
 use ebbtide_evacuation::{ComebackConfig, ResumeQueue};
 use ebbtide_model::ServerId;
-use ebbtide_nova_cloud::KeptServerState;
+use ebbtide_nova_cloud::RetainedServerState;
 use ebbtide_runtime::clock;
 use ebbtide_runtime::task::pause;
 use ebbtide_store::ledger::{ComebackRow, LedgerError};
@@ -43,9 +43,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// A server that was kept, and the version of its row.
 #[derive(Debug, Clone)]
-struct KeptRow {
+struct RetainedRow {
     version: i64,
-    server: KeptServer,
+    server: RetainedServer,
 }
 
 /// Resumes servers.
@@ -53,10 +53,10 @@ pub(crate) struct Comebacks {
     selector: Selector,
     actions: Arc<dyn ServerActions>,
     config: ComebackConfig,
-    headroom: KeptRoom,
+    headroom: ReservedHeadroom,
     metrics: Metrics,
     queue: ResumeQueue,
-    rows: BTreeMap<ServerId, KeptRow>,
+    rows: BTreeMap<ServerId, RetainedRow>,
 }
 
 /// Looks regularly for servers that can come back.
@@ -76,7 +76,7 @@ impl Comebacks {
         selector: &Selector,
         actions: Arc<dyn ServerActions>,
         config: ComebackConfig,
-        headroom: KeptRoom,
+        headroom: ReservedHeadroom,
         metrics: &Metrics,
     ) -> Self {
         Self {
@@ -149,23 +149,23 @@ impl Comebacks {
         let (now, server) = (clock::now(), &mut row.server);
         let change = server.observe(seen, now, &self.config);
         match change {
-            KeptChange::Unchanged => return Ok(()),
-            KeptChange::Over => {
+            RetainedChange::Unchanged => return Ok(()),
+            RetainedChange::Over => {
                 evacuations.forget_kept(id.0, row.version).await?;
                 self.forget(id);
                 return Ok(());
             }
-            KeptChange::Resumed => {
+            RetainedChange::Resumed => {
                 self.metrics.comeback("resumed");
                 let facts = &self.selector.facts;
-                let host = facts.read(|cloud| cloud.kept_server(id.0)?.host.map(str::to_owned));
+                let host = facts.read(|cloud| cloud.retained_server(id.0)?.host.map(str::to_owned));
                 tracing::info!(server = %id, host, "the server runs again");
             }
-            KeptChange::StartedByOwner => {
+            RetainedChange::StartedByOwner => {
                 self.metrics.comeback("started_by_owner");
                 self.claim_for_owner(server).await;
             }
-            KeptChange::Failed => {
+            RetainedChange::Failed => {
                 self.metrics.comeback("failed");
                 tracing::warn!(
                     code = "EB-DOOR-067",
@@ -182,9 +182,9 @@ impl Comebacks {
 
     /// What Nova shows of a server; `None`: it is deleted. One that is not in memory may be in a
     /// cell that has not answered yet.
-    async fn seen(&self, server: Uuid) -> Result<Option<KeptServerState>, NovaServiceError> {
+    async fn seen(&self, server: Uuid) -> Result<Option<RetainedServerState>, NovaServiceError> {
         let facts = &self.selector.facts;
-        let known = facts.read(|cloud| cloud.kept_server(server).map(|view| view.state));
+        let known = facts.read(|cloud| cloud.retained_server(server).map(|view| view.state));
         if known.is_some() {
             return Ok(known);
         }
@@ -195,7 +195,7 @@ impl Comebacks {
         let row = nova.cell(&cell)?.instance(&uuid).await?;
         Ok(row
             .filter(|row| !row.deleted)
-            .map(|_| KeptServerState::Busy))
+            .map(|_| RetainedServerState::Busy))
     }
 
     /// Writes the row of a server. False: another scheduler has written it since; then this look
@@ -204,7 +204,7 @@ impl Comebacks {
         &mut self,
         evacuations: &Evacuations,
         id: ServerId,
-        row: KeptRow,
+        row: RetainedRow,
     ) -> Result<bool, LedgerError> {
         let written = evacuations
             .put_kept(id.0, Some(row.version), &row.server)
@@ -214,7 +214,7 @@ impl Comebacks {
             return Ok(false);
         }
         self.queue.put(id, Some(row.server.entry()));
-        let row = KeptRow {
+        let row = RetainedRow {
             version: row.version + 1,
             ..row
         };
@@ -229,11 +229,11 @@ impl Comebacks {
 }
 
 /// A row; `None`, with a log entry, if it is unreadable.
-fn readable(row: ComebackRow) -> Option<(ServerId, KeptRow)> {
+fn readable(row: ComebackRow) -> Option<(ServerId, RetainedRow)> {
     match serde_json::from_value(row.document) {
         Ok(server) => {
             let version = row.version;
-            Some((ServerId(row.server), KeptRow { version, server }))
+            Some((ServerId(row.server), RetainedRow { version, server }))
         }
         Err(error) => {
             tracing::error!(

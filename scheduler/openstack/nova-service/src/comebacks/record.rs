@@ -3,7 +3,7 @@
 use crate::preemption::Victim;
 use ebbtide_evacuation::{ComebackConfig, ResumeEntry, ResumeState, failed_attempt, saved};
 use ebbtide_model::{Comeback, SavedState, Seconds, Timestamp};
-use ebbtide_nova_cloud::KeptServerState;
+use ebbtide_nova_cloud::RetainedServerState;
 use serde::{Deserialize, Serialize};
 
 /// How long a server may show no effect of its start: Nova writes that it works on it before it
@@ -15,7 +15,7 @@ pub(super) const ANY_HOST: &str = "";
 /// Whether a server waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is")]
-pub(crate) enum KeptState {
+pub(crate) enum RetainedState {
     /// It waits.
     Waiting,
     /// A scheduler resumes it.
@@ -32,18 +32,18 @@ pub(crate) enum KeptState {
 
 /// A server that was evacuated and kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct KeptServer {
+pub(crate) struct RetainedServer {
     /// What it held, and what it was left.
     pub(crate) victim: Victim,
     /// When it may come back.
     pub(crate) comeback: Comeback,
     /// Whether it waits.
-    pub(crate) state: KeptState,
+    pub(crate) state: RetainedState,
 }
 
 /// What follows from what Nova shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum KeptChange {
+pub(crate) enum RetainedChange {
     /// Nothing.
     Unchanged,
     /// It runs again: the scheduler has resumed it.
@@ -56,7 +56,7 @@ pub(crate) enum KeptChange {
     Over,
 }
 
-impl KeptServer {
+impl RetainedServer {
     /// A server that has just been kept. `before`: its record of an earlier evacuation.
     pub(crate) fn new(
         victim: Victim,
@@ -66,14 +66,14 @@ impl KeptServer {
         config: &ComebackConfig,
     ) -> Self {
         let ran = before.as_ref().map_or(0, |before| match before.state {
-            KeptState::Running { since } => now.millis_since(since),
-            KeptState::Waiting | KeptState::Returning { .. } => 0,
+            RetainedState::Running { since } => now.millis_since(since),
+            RetainedState::Waiting | RetainedState::Returning { .. } => 0,
         });
         let before = before.map(|before| before.comeback);
         Self {
             victim,
             comeback: saved(before, saved_state, None, ran, now, config),
-            state: KeptState::Waiting,
+            state: RetainedState::Waiting,
         }
     }
 
@@ -86,9 +86,9 @@ impl KeptServer {
             },
             project: self.victim.had.project_id.clone(),
             state: match self.state {
-                KeptState::Waiting => ResumeState::Waiting,
-                KeptState::Returning { .. } => ResumeState::Returning,
-                KeptState::Running { .. } => ResumeState::Other,
+                RetainedState::Waiting => ResumeState::Waiting,
+                RetainedState::Returning { .. } => ResumeState::Returning,
+                RetainedState::Running { .. } => ResumeState::Other,
             },
             since: self.comeback.since,
             not_before: self.comeback.not_before,
@@ -98,49 +98,50 @@ impl KeptServer {
 
     /// A scheduler is about to resume it.
     pub(crate) fn begin(&mut self, now: Timestamp) {
-        self.state = KeptState::Returning { since: now };
+        self.state = RetainedState::Returning { since: now };
         self.comeback.resumed_at = Some(now);
     }
 
     /// It could not be resumed: it waits again, and longer.
     pub(crate) fn fail(&mut self, why: &str, now: Timestamp, config: &ComebackConfig) {
-        self.state = KeptState::Waiting;
+        self.state = RetainedState::Waiting;
         failed_attempt(&mut self.comeback, why, now, config);
     }
 
     /// Takes in what Nova shows. `None`: the server does not exist any more.
     pub(crate) fn observe(
         &mut self,
-        seen: Option<KeptServerState>,
+        seen: Option<RetainedServerState>,
         now: Timestamp,
         config: &ComebackConfig,
-    ) -> KeptChange {
+    ) -> RetainedChange {
         let Some(seen) = seen else {
-            return KeptChange::Over;
+            return RetainedChange::Over;
         };
         match (self.state, seen) {
-            (KeptState::Waiting, KeptServerState::Runs) => {
-                self.state = KeptState::Running { since: now };
-                KeptChange::StartedByOwner
+            (RetainedState::Waiting, RetainedServerState::Runs) => {
+                self.state = RetainedState::Running { since: now };
+                RetainedChange::StartedByOwner
             }
-            (KeptState::Returning { .. }, KeptServerState::Runs) => {
-                self.state = KeptState::Running { since: now };
-                KeptChange::Resumed
+            (RetainedState::Returning { .. }, RetainedServerState::Runs) => {
+                self.state = RetainedState::Running { since: now };
+                RetainedChange::Resumed
             }
-            (KeptState::Returning { since }, KeptServerState::Saved)
+            (RetainedState::Returning { since }, RetainedServerState::Saved)
                 if since.plus(SETTLE) <= now =>
             {
                 self.fail("Nova did not start it", now, config);
-                KeptChange::Failed
+                RetainedChange::Failed
             }
             // Its owner has to look at it: Nova neither starts nor unshelves it.
-            (KeptState::Waiting | KeptState::Returning { .. }, KeptServerState::Other) => {
-                KeptChange::Over
+            (
+                RetainedState::Waiting | RetainedState::Returning { .. },
+                RetainedServerState::Other,
+            ) => RetainedChange::Over,
+            (RetainedState::Running { since }, _) if since.plus(config.window_seconds) <= now => {
+                RetainedChange::Over
             }
-            (KeptState::Running { since }, _) if since.plus(config.window_seconds) <= now => {
-                KeptChange::Over
-            }
-            _ => KeptChange::Unchanged,
+            _ => RetainedChange::Unchanged,
         }
     }
 }
@@ -182,12 +183,12 @@ pub(crate) mod tests {
         }
     }
 
-    fn kept(before: Option<KeptServer>, now: i64) -> KeptServer {
+    fn kept(before: Option<RetainedServer>, now: i64) -> RetainedServer {
         let config = ComebackConfig::default();
-        KeptServer::new(victim(), SavedState::Stopped, before, at(now), &config)
+        RetainedServer::new(victim(), SavedState::Stopped, before, at(now), &config)
     }
 
-    fn see(server: &mut KeptServer, seen: KeptServerState, now: i64) -> KeptChange {
+    fn see(server: &mut RetainedServer, seen: RetainedServerState, now: i64) -> RetainedChange {
         server.observe(Some(seen), at(now), &ComebackConfig::default())
     }
 
@@ -195,26 +196,26 @@ pub(crate) mod tests {
     fn one_that_comes_back_runs_for_a_window_before_its_record_ends() {
         let mut server = kept(None, 0);
         assert_eq!(
-            see(&mut server, KeptServerState::Saved, 10),
-            KeptChange::Unchanged
+            see(&mut server, RetainedServerState::Saved, 10),
+            RetainedChange::Unchanged
         );
         server.begin(at(30));
         assert_eq!(server.entry().state, ResumeState::Returning);
         assert_eq!(
-            see(&mut server, KeptServerState::Busy, 31),
-            KeptChange::Unchanged
+            see(&mut server, RetainedServerState::Busy, 31),
+            RetainedChange::Unchanged
         );
         assert_eq!(
-            see(&mut server, KeptServerState::Runs, 32),
-            KeptChange::Resumed
+            see(&mut server, RetainedServerState::Runs, 32),
+            RetainedChange::Resumed
         );
         assert_eq!(
-            see(&mut server, KeptServerState::Runs, 3631),
-            KeptChange::Unchanged
+            see(&mut server, RetainedServerState::Runs, 3631),
+            RetainedChange::Unchanged
         );
         assert_eq!(
-            see(&mut server, KeptServerState::Runs, 3632),
-            KeptChange::Over
+            see(&mut server, RetainedServerState::Runs, 3632),
+            RetainedChange::Over
         );
     }
 
@@ -223,7 +224,7 @@ pub(crate) mod tests {
         let mut server = kept(None, 0);
         assert_eq!(server.comeback.not_before, at(30));
         server.begin(at(30));
-        see(&mut server, KeptServerState::Runs, 32);
+        see(&mut server, RetainedServerState::Runs, 32);
         let again = kept(Some(server.clone()), 100);
         assert_eq!(again.comeback.not_before, at(160));
         assert_eq!(again.comeback.resumed_at, Some(at(30)));
@@ -236,14 +237,14 @@ pub(crate) mod tests {
         let mut server = kept(None, 0);
         server.begin(at(30));
         assert_eq!(
-            see(&mut server, KeptServerState::Saved, 89),
-            KeptChange::Unchanged
+            see(&mut server, RetainedServerState::Saved, 89),
+            RetainedChange::Unchanged
         );
         assert_eq!(
-            see(&mut server, KeptServerState::Saved, 90),
-            KeptChange::Failed
+            see(&mut server, RetainedServerState::Saved, 90),
+            RetainedChange::Failed
         );
-        assert_eq!(server.state, KeptState::Waiting);
+        assert_eq!(server.state, RetainedState::Waiting);
         assert_eq!(
             (server.comeback.tries, server.comeback.not_before),
             (1, at(120))
@@ -254,19 +255,19 @@ pub(crate) mod tests {
     fn its_owner_may_start_it_and_one_in_error_or_deleted_is_left_alone() {
         let mut server = kept(None, 0);
         assert_eq!(
-            see(&mut server.clone(), KeptServerState::Other, 1),
-            KeptChange::Over
+            see(&mut server.clone(), RetainedServerState::Other, 1),
+            RetainedChange::Over
         );
         let gone = server.observe(None, at(1), &ComebackConfig::default());
-        assert_eq!(gone, KeptChange::Over);
+        assert_eq!(gone, RetainedChange::Over);
         assert_eq!(
-            see(&mut server, KeptServerState::Runs, 5),
-            KeptChange::StartedByOwner
+            see(&mut server, RetainedServerState::Runs, 5),
+            RetainedChange::StartedByOwner
         );
         // Its owner may stop it again.
         assert_eq!(
-            see(&mut server, KeptServerState::Saved, 60),
-            KeptChange::Unchanged
+            see(&mut server, RetainedServerState::Saved, 60),
+            RetainedChange::Unchanged
         );
         assert_eq!(server.entry().state, ResumeState::Other);
     }

@@ -1,14 +1,14 @@
 //! Which servers are resumed now, and how.
 
-use super::record::{ANY_HOST, KeptServer, KeptState};
-use super::{Comebacks, KeptRow};
+use super::record::{ANY_HOST, RetainedServer, RetainedState};
+use super::{Comebacks, RetainedRow};
 use crate::error::NovaServiceError;
 use crate::evacuate::Evacuations;
 use crate::facts::{Facts, amounts};
 use crate::nova_api::ActionResult;
 use crate::what_if::{WhatIf, WhatIfError};
 use ebbtide_engine::HostUsage;
-use ebbtide_evacuation::{ClassRoom, ComebackConfig, ReservedCapacity};
+use ebbtide_evacuation::{ClassCapacity, ComebackConfig, ReservedCapacity};
 use ebbtide_model::{
     DecisionOutcome, HostHealth, ResourceClass, Resources, SavedState, Seconds, ServerId,
 };
@@ -32,9 +32,9 @@ enum Refusal {
     Changed,
 }
 
-impl KeptServer {
+impl RetainedServer {
     pub(super) fn waits(&self) -> bool {
-        self.state == KeptState::Waiting
+        self.state == RetainedState::Waiting
     }
 
     /// What it needs beyond what it has kept, where it returns on its host.
@@ -62,14 +62,14 @@ impl KeptServer {
 
 /// What a host has of a class. A class that only another provider of the host has is left to
 /// Placement.
-fn room(usage: &HostUsage, class: &ResourceClass) -> ClassRoom {
+fn room(usage: &HostUsage, class: &ResourceClass) -> ClassCapacity {
     let known = usage.classes.iter().find(|known| known.class == *class);
     known.map_or(
-        ClassRoom {
+        ClassCapacity {
             free: i64::MAX,
             capacity: 0,
         },
-        |known| ClassRoom {
+        |known| ClassCapacity {
             free: known.free_full,
             capacity: known.capacity,
         },
@@ -156,7 +156,7 @@ impl Comebacks {
 
     fn is_locked(&self, id: ServerId) -> bool {
         let facts = &self.selector.facts;
-        facts.read(|cloud| cloud.kept_server(id.0).is_none_or(|view| view.locked))
+        facts.read(|cloud| cloud.retained_server(id.0).is_none_or(|view| view.locked))
     }
 
     /// What a server needs to come back.
@@ -165,7 +165,7 @@ impl Comebacks {
         match server.comeback.saved_state {
             SavedState::Stopped => Some(server.takes_again()),
             SavedState::Hibernated => self.selector.facts.read(|cloud| {
-                let flavor = flavor_view(cloud.kept_server(id.0)?.flavor);
+                let flavor = flavor_view(cloud.retained_server(id.0)?.flavor);
                 Some(flavor.properties().ok()?.resources)
             }),
         }
@@ -222,7 +222,7 @@ impl Comebacks {
         &mut self,
         evacuations: &Evacuations,
         id: ServerId,
-        mut row: KeptRow,
+        mut row: RetainedRow,
         why: &str,
     ) -> Result<(), NovaServiceError> {
         self.metrics.comeback("failed");
@@ -242,12 +242,12 @@ impl Comebacks {
     /// owner does not pay the price, or headroom would shrink.
     async fn host_for(
         &self,
-        server: &KeptServer,
+        server: &RetainedServer,
         hosts: &Hosts,
         needs: &Resources,
     ) -> Result<Option<String>, NovaServiceError> {
         let (id, facts) = (server.victim.server, &self.selector.facts);
-        let flavor = facts.read(|cloud| Some(cloud.kept_server(id.0)?.flavor.clone()));
+        let flavor = facts.read(|cloud| Some(cloud.retained_server(id.0)?.flavor.clone()));
         let Some(flavor) = flavor else {
             return Ok(None);
         };
@@ -281,7 +281,7 @@ impl Comebacks {
     /// The host that a request for a shelved server would get now. `None`: only Nova can tell.
     async fn host_of_request(
         &self,
-        server: &KeptServer,
+        server: &RetainedServer,
         flavor: ebbtide_nova::model::Flavor,
     ) -> Result<Option<Option<String>>, NovaServiceError> {
         let question = WhatIf {
@@ -308,7 +308,7 @@ impl Comebacks {
     }
 
     /// Claims what the server needs, and has Nova start it.
-    async fn act(&self, server: &KeptServer) -> Result<(), Refusal> {
+    async fn act(&self, server: &RetainedServer) -> Result<(), Refusal> {
         let victim = &server.victim;
         let id = victim.server.0;
         let done = match server.comeback.saved_state {
@@ -330,7 +330,7 @@ impl Comebacks {
     }
 
     /// Takes from a server that is still stopped what was claimed for its start.
-    pub(super) async fn give_back(&self, server: &KeptServer) {
+    pub(super) async fn give_back(&self, server: &RetainedServer) {
         let victim = &server.victim;
         if server.comeback.saved_state != SavedState::Stopped {
             return;
@@ -345,7 +345,7 @@ impl Comebacks {
     }
 
     /// Claims what a server needs that its owner has started: Nova has asked for nothing.
-    pub(super) async fn claim_for_owner(&self, server: &KeptServer) {
+    pub(super) async fn claim_for_owner(&self, server: &RetainedServer) {
         let victim = &server.victim;
         if server.comeback.saved_state != SavedState::Stopped {
             return;

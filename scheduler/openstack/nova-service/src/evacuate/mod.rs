@@ -17,12 +17,12 @@ mod early_release;
 mod give_back;
 mod headroom;
 mod inbox;
-mod kept;
 mod lifetimes;
 mod newcomers;
 mod open_rows;
 mod preempting;
 mod reclaims;
+mod retained;
 mod victim;
 
 use self::active_rows::{ActiveRowGuard, ActiveRows};

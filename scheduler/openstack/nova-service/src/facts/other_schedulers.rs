@@ -2,8 +2,8 @@
 //!
 //! Two claims that Placement takes at the same time can overcommit a provider
 //! (`provider_locks.rs`). The scheduler that claims last sees the excess if it looks at the
-//! provider after its claim. While this scheduler is the only one, no claim of another scheduler can meet
-//! its claims, and the look may run beside the claim.
+//! provider after its claim. While this scheduler is the only one, no claim of another scheduler
+//! can meet its claims, and the look may run beside the claim.
 //!
 //! Two sources count, because each of them misses some schedulers: `services` of Nova's database
 //! has nova-schedulers, and those of this project by host name; the ledger has those of this

@@ -12,12 +12,12 @@
 //! [ADR 51]: ../../../../../docs/development/adr/0051-headroom-is-a-what-if-whose-victims-leave.md
 
 mod forecast;
-mod kept;
 mod question;
+mod reserved;
 mod rule;
 mod warning;
 
-pub(crate) use self::kept::KeptRoom;
+pub(crate) use self::reserved::ReservedHeadroom;
 pub(crate) use self::rule::HeadroomRule;
 
 use self::forecast::{Demand, HISTORY, MOST_REQUESTS};
@@ -74,10 +74,10 @@ const MOST_WITHOUT_AGENTS: usize = 8;
 const OVERLAP: Seconds = Seconds(60);
 
 /// Keeps the rules.
-pub(crate) struct HeadroomKeeper {
+pub(crate) struct HeadroomController {
     questions: Arc<RuleQuestions>,
     /// How many servers of each rule are to find room, for those who take room away.
-    kept: KeptRoom,
+    kept: ReservedHeadroom,
     options: HeadroomOptions,
     /// Where the requests of the past are.
     decisions: Decisions,
@@ -100,16 +100,16 @@ pub(crate) fn start(
     actions: Option<Arc<dyn ServerActions>>,
     metrics: &Metrics,
     tasks: &Tasks,
-) -> KeptRoom {
+) -> ReservedHeadroom {
     if options.rules.is_empty() {
-        return KeptRoom::default();
+        return ReservedHeadroom::default();
     }
     let (stop, every) = (tasks.stop().clone(), options.every);
-    let mut keeper = HeadroomKeeper::new(selector, options, metrics);
+    let mut keeper = HeadroomController::new(selector, options, metrics);
     if let Some(actions) = actions {
         keeper.warns_by(actions);
     }
-    let kept = keeper.kept_room();
+    let kept = keeper.reserved_headroom();
     tasks.spawn("headroom", async move {
         while pause(&stop, every).await {
             keeper.look().await;
@@ -118,13 +118,13 @@ pub(crate) fn start(
     kept
 }
 
-impl HeadroomKeeper {
+impl HeadroomController {
     pub(crate) fn new(selector: &Selector, options: HeadroomOptions, metrics: &Metrics) -> Self {
         let questions = Arc::new(RuleQuestions {
             selector: selector.for_what_ifs(),
         });
         Self {
-            kept: KeptRoom::new(&questions, &options.rules),
+            kept: ReservedHeadroom::new(&questions, &options.rules),
             questions,
             options,
             decisions: selector.decisions.clone(),
@@ -143,7 +143,7 @@ impl HeadroomKeeper {
     }
 
     /// What is kept free, for those who take room away.
-    pub(crate) fn kept_room(&self) -> KeptRoom {
+    pub(crate) fn reserved_headroom(&self) -> ReservedHeadroom {
         self.kept.clone()
     }
 

@@ -5,7 +5,7 @@
 //! the lives of servers that were gone before the API was switched on, and advice does not begin
 //! with nothing. Later looks read what is new. No request for servers waits for a look.
 
-mod spells;
+mod run_periods;
 
 use crate::error::NovaServiceError;
 use crate::evacuate::Preempting;
@@ -17,7 +17,7 @@ use ebbtide_nova_db::{CellDb, NovaDbError, ServerHistory};
 use ebbtide_runtime::clock::{self, Stopwatch};
 use ebbtide_store::ledger::LedgerError;
 use ebbtide_store::{LifeStore, StoreError};
-use spells::{Eviction, evictions, life_of_victim, lives_of, spells};
+use run_periods::{Eviction, evictions, life_of_victim, lives_of, run_periods};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -234,7 +234,7 @@ pub(crate) async fn running(
     let looked_up = servers.iter().take(LOOKED_UP).map(|server| server.id);
     let histories = histories(facts, &looked_up.collect()).await?;
     let began = |server: Server| {
-        let last = histories.get(&server.id).and_then(|h| spells(h).pop());
+        let last = histories.get(&server.id).and_then(|h| run_periods(h).pop());
         let goes_on = last.filter(|last| last.ended.is_none());
         let began = goes_on.map(|last| last.began).or(server.launched_at)?;
         Some((server, began))

@@ -9,7 +9,7 @@ use crate::evacuate::{Preempting, RestingServers};
 use crate::facts::Facts;
 use crate::lives::LIVES_KEPT;
 use ebbtide_engine::HostSummary;
-use ebbtide_market::{Places, PriceRule, next_points};
+use ebbtide_market::{PriceRule, SupplyDemand, next_points};
 use ebbtide_model::{Flavor, HostHealth, Money, PricePoint, Seconds, Timestamp};
 use ebbtide_nova_cloud::{PricedServer, flavor_view};
 use ebbtide_runtime::clock;
@@ -81,7 +81,7 @@ fn interval_of(now: Timestamp, every: Seconds) -> Timestamp {
 }
 
 /// Supply and demand of a flavor on the hosts that are up, by amounts; `None` if none is up.
-fn places(hosts: &[HostSummary], flavor: &Flavor) -> Option<Places> {
+fn places(hosts: &[HostSummary], flavor: &Flavor) -> Option<SupplyDemand> {
     let resources = flavor.properties().ok()?.resources;
     let up = hosts.iter().filter(|host| host.health == HostHealth::Up);
     let up: Vec<&HostSummary> = up.collect();
@@ -94,7 +94,7 @@ fn places(hosts: &[HostSummary], flavor: &Flavor) -> Option<Places> {
     };
     let supply = all(|class| class.free_normal);
     let demand = supply.saturating_sub(all(|class| class.free_full));
-    Some(Places { supply, demand })
+    Some(SupplyDemand { supply, demand })
 }
 
 impl MarketMaker {

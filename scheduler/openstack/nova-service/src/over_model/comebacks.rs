@@ -6,9 +6,9 @@ use super::newcomer;
 use super::preemptions::Stage;
 use super::what_if::Wanted;
 use super::{Bench, other_claims};
-use crate::comebacks::{Comebacks, KeptServer, KeptState};
+use crate::comebacks::{Comebacks, RetainedServer, RetainedState};
 use crate::evacuate::RestingServers;
-use crate::headroom::{HeadroomKeeper, HeadroomOptions, KeptRoom};
+use crate::headroom::{HeadroomController, HeadroomOptions, ReservedHeadroom};
 use crate::metrics::Metrics;
 use crate::nova_api::{ActionResult, ServerActions};
 use crate::select::Selector;
@@ -62,7 +62,7 @@ impl ServerActions for Power {
     }
 }
 
-fn comebacks_of(selector: &Selector, power: &Arc<Power>, kept: KeptRoom) -> Comebacks {
+fn comebacks_of(selector: &Selector, power: &Arc<Power>, kept: ReservedHeadroom) -> Comebacks {
     let config = ComebackConfig::default();
     let power = Arc::clone(power) as Arc<dyn ServerActions>;
     Comebacks::new(selector, power, config, kept, &Metrics::default())
@@ -70,7 +70,7 @@ fn comebacks_of(selector: &Selector, power: &Arc<Power>, kept: KeptRoom) -> Come
 
 /// The first scheduler of a stage.
 fn comebacks(stage: &Stage, power: &Arc<Power>) -> Comebacks {
-    comebacks_of(&stage.bench.selector, power, KeptRoom::default())
+    comebacks_of(&stage.bench.selector, power, ReservedHeadroom::default())
 }
 
 impl Stage {
@@ -103,7 +103,7 @@ impl Stage {
     }
 
     /// The record of the server that was kept.
-    async fn kept(&self) -> KeptServer {
+    async fn kept(&self) -> RetainedServer {
         let row = self.ledger.comeback(victim(1)).await.unwrap().unwrap();
         serde_json::from_value(row.document).unwrap()
     }
@@ -111,7 +111,7 @@ impl Stage {
     /// The time has come at which the server may return.
     async fn is_due(&self) {
         let row = self.ledger.comeback(victim(1)).await.unwrap().unwrap();
-        let mut kept: KeptServer = serde_json::from_value(row.document).unwrap();
+        let mut kept: RetainedServer = serde_json::from_value(row.document).unwrap();
         kept.comeback.not_before = Timestamp::from_millis(0);
         let document = serde_json::to_value(&kept).unwrap();
         let put = self
@@ -140,7 +140,7 @@ async fn one_of_two_schedulers_starts_a_stopped_server(mut stage: Stage) {
         facts: stage.facts().await,
         ..stage.bench.selector.clone()
     };
-    let mut two = comebacks_of(&other, &power, KeptRoom::default());
+    let mut two = comebacks_of(&other, &power, ReservedHeadroom::default());
     one.look().await.unwrap();
     assert_eq!(power.calls(), [], "it has just left");
     stage.is_due().await;
@@ -151,13 +151,16 @@ async fn one_of_two_schedulers_starts_a_stopped_server(mut stage: Stage) {
     assert_eq!(stage.has(victim(1)), on_host(&VICTIM), "before it starts");
     assert!(matches!(
         stage.kept().await.state,
-        KeptState::Returning { .. }
+        RetainedState::Returning { .. }
     ));
     stage.sets(1, "vm_state = 'active', power_state = 1").await;
     stage.bench.look().await;
     one.look().await.unwrap();
     let kept = stage.kept().await;
-    assert!(matches!(kept.state, KeptState::Running { .. }), "{kept:?}");
+    assert!(
+        matches!(kept.state, RetainedState::Running { .. }),
+        "{kept:?}"
+    );
     assert!(kept.comeback.resumed_at.is_some());
     two.look().await.unwrap();
     assert_eq!(power.calls().len(), 1);
@@ -192,7 +195,10 @@ async fn a_server_without_room_waits_and_no_attempt_is_counted() {
     let mut comebacks = comebacks(&stage, &power);
     comebacks.look().await.unwrap();
     let kept = stage.kept().await;
-    assert_eq!((kept.state, kept.comeback.tries), (KeptState::Waiting, 0));
+    assert_eq!(
+        (kept.state, kept.comeback.tries),
+        (RetainedState::Waiting, 0)
+    );
     stage.is_full(false);
     stage.bench.look().await;
     comebacks.look().await.unwrap();
@@ -211,7 +217,10 @@ async fn room_that_another_process_takes_first_is_a_failed_attempt() {
     assert_eq!(power.calls(), []);
     assert_eq!(stage.has(victim(1)), on_host(&DISK));
     let kept = stage.kept().await;
-    assert_eq!((kept.state, kept.comeback.tries), (KeptState::Waiting, 1));
+    assert_eq!(
+        (kept.state, kept.comeback.tries),
+        (RetainedState::Waiting, 1)
+    );
     assert!(kept.comeback.reason.is_some());
 }
 
@@ -246,7 +255,10 @@ async fn what_was_claimed_for_a_start_that_nova_refuses_is_given_back() {
     assert_eq!(power.calls(), [("start", victim(1))]);
     assert_eq!(stage.has(victim(1)), on_host(&DISK));
     let kept = stage.kept().await;
-    assert_eq!((kept.state, kept.comeback.tries), (KeptState::Waiting, 1));
+    assert_eq!(
+        (kept.state, kept.comeback.tries),
+        (RetainedState::Waiting, 1)
+    );
     let why = kept.comeback.reason;
     assert_eq!(why.as_deref(), Some("its instance is locked"));
 }
@@ -263,7 +275,10 @@ async fn one_that_its_owner_starts_gets_its_claim_and_is_not_started_again() {
     assert_eq!(power.calls(), []);
     assert_eq!(stage.has(victim(1)), on_host(&VICTIM));
     let kept = stage.kept().await;
-    assert!(matches!(kept.state, KeptState::Running { .. }), "{kept:?}");
+    assert!(
+        matches!(kept.state, RetainedState::Running { .. }),
+        "{kept:?}"
+    );
     assert_eq!(kept.comeback.resumed_at, None, "it counts for no turn");
 }
 
@@ -283,7 +298,7 @@ async fn a_locked_server_stays_stopped_and_a_deleted_one_is_forgotten() {
         facts: stage.facts().await,
         ..stage.bench.selector.clone()
     };
-    let mut later = comebacks_of(&other, &power, KeptRoom::default());
+    let mut later = comebacks_of(&other, &power, ReservedHeadroom::default());
     later.look().await.unwrap();
     assert_eq!(power.calls(), []);
     assert_eq!(stage.ledger.comebacks().await.unwrap(), []);
@@ -324,20 +339,23 @@ async fn no_server_comes_back_into_the_room_that_headroom_keeps() {
         lead: Seconds(120),
     };
     let selector = &stage.bench.selector;
-    let mut keeper = HeadroomKeeper::new(selector, options, &Metrics::default());
+    let mut keeper = HeadroomController::new(selector, options, &Metrics::default());
     let power = Arc::new(Power::default());
     // Each is another scheduler: one that found no room leaves the server out for a while.
-    let look = async |kept: KeptRoom| {
+    let look = async |kept: ReservedHeadroom| {
         comebacks_of(selector, &power, kept).look().await.unwrap();
         power.calls()
     };
     assert_eq!(
-        look(keeper.kept_room()).await,
+        look(keeper.reserved_headroom()).await,
         [],
         "no look at the rule yet"
     );
     keeper.look().await;
-    assert_eq!(look(keeper.kept_room()).await, [], "the only host");
+    assert_eq!(look(keeper.reserved_headroom()).await, [], "the only host");
     assert_eq!(stage.kept().await.comeback.tries, 0);
-    assert_eq!(look(KeptRoom::default()).await, [("start", victim(1))]);
+    assert_eq!(
+        look(ReservedHeadroom::default()).await,
+        [("start", victim(1))]
+    );
 }

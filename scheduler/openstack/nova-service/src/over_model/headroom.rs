@@ -7,7 +7,7 @@ use super::preemptions::Stage;
 use super::reader;
 use super::what_if::{Clouds, Flavor, Wanted};
 use crate::evacuate::{AheadResult, Preempting};
-use crate::headroom::{HeadroomKeeper, HeadroomOptions, HeadroomState, REBALANCE};
+use crate::headroom::{HeadroomController, HeadroomOptions, HeadroomState, REBALANCE};
 use crate::metrics::Metrics;
 use crate::nova_api::{ActionResult, ServerActions};
 use crate::preemption::{Preemption, PreemptionState};
@@ -47,13 +47,13 @@ impl ServerActions for Notes {
     }
 }
 
-fn keeper(selector: &Selector, rule: &str) -> HeadroomKeeper {
+fn keeper(selector: &Selector, rule: &str) -> HeadroomController {
     let options = HeadroomOptions {
         rules: vec![rule.parse().unwrap()],
         every: Duration::from_secs(30),
         lead: Seconds(120),
     };
-    HeadroomKeeper::new(selector, options, &Metrics::default())
+    HeadroomController::new(selector, options, &Metrics::default())
 }
 
 /// What the first scheduler of the cloud makes of a rule. `None`: servers are leaving.

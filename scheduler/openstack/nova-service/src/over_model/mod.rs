@@ -8,10 +8,10 @@
 
 mod adoption;
 mod agents;
-mod alone;
 mod budgets;
 mod claims;
 mod comebacks;
+mod concurrent_writers;
 mod confirmation;
 mod decisions;
 mod decisions_cost;
@@ -21,12 +21,12 @@ mod headroom;
 mod hostile;
 mod lifetimes;
 mod market;
-mod meeting;
 mod plugins;
 mod preemptions;
 mod quota;
 mod reclaims;
 mod shadow;
+mod single_scheduler;
 mod swaps;
 mod what_if;
 mod worlds;

@@ -44,9 +44,9 @@ struct Kept {
 }
 
 /// A request that is under way, until it is dropped.
-pub(super) struct Busy(Arc<AtomicUsize>);
+pub(super) struct InFlightGuard(Arc<AtomicUsize>);
 
-impl Drop for Busy {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -54,9 +54,9 @@ impl Drop for Busy {
 
 impl ReadAhead {
     /// Counts a request as under way.
-    pub(super) fn busy(&self) -> Busy {
+    pub(super) fn busy(&self) -> InFlightGuard {
         self.busy.fetch_add(1, Ordering::Relaxed);
-        Busy(Arc::clone(&self.busy))
+        InFlightGuard(Arc::clone(&self.busy))
     }
 
     fn kept(&self) -> MutexGuard<'_, HashMap<Uuid, Kept>> {

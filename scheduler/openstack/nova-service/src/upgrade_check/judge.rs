@@ -1,6 +1,6 @@
 //! What the facts mean for a scheduler that is to start.
 
-use super::{CheckResult, Fact, NovaFacts, UpgradeFacts, Verdict};
+use super::{CheckInput, CheckResult, NovaFacts, UpgradeFacts, Verdict};
 use ebbtide_bus::QueueUse;
 use ebbtide_model::flavor::{MAX_LIFETIME_SECONDS, PREEMPTIBLE, is_preemptible};
 use ebbtide_model::{FlavorProperties, Resources, Seconds};
@@ -168,7 +168,7 @@ fn computes(nova: &NovaFacts) -> CheckResult {
     }
 }
 
-fn differences(notes: &Fact<Vec<String>>) -> CheckResult {
+fn differences(notes: &CheckInput<Vec<String>>) -> CheckResult {
     let check = "Options of nova-scheduler";
     match notes {
         Ok(notes) if notes.is_empty() => {
@@ -187,7 +187,7 @@ fn differences(notes: &Fact<Vec<String>>) -> CheckResult {
     }
 }
 
-fn placement(version: &Fact<String>) -> CheckResult {
+fn placement(version: &CheckInput<String>) -> CheckResult {
     match version {
         Ok(version) => success("Placement", format!("answers up to microversion {version}")),
         Err(error) => failure(
@@ -198,7 +198,7 @@ fn placement(version: &Fact<String>) -> CheckResult {
     }
 }
 
-fn compute(asked: &Fact<()>) -> CheckResult {
+fn compute(asked: &CheckInput<()>) -> CheckResult {
     let check = "Nova's API";
     match asked {
         Ok(()) => success(
@@ -213,7 +213,7 @@ fn compute(asked: &Fact<()>) -> CheckResult {
     }
 }
 
-fn messages(requests: &Fact<Option<QueueUse>>) -> CheckResult {
+fn messages(requests: &CheckInput<Option<QueueUse>>) -> CheckResult {
     let check = "Message broker";
     match requests {
         Ok(None) => success(check, "answers; no scheduler has declared its queue yet"),
@@ -234,7 +234,7 @@ fn messages(requests: &Fact<Option<QueueUse>>) -> CheckResult {
     }
 }
 
-fn ledger(state: Option<&Fact<SchemaState>>) -> CheckResult {
+fn ledger(state: Option<&CheckInput<SchemaState>>) -> CheckResult {
     let check = "Ledger";
     match state {
         None => warning(
@@ -267,7 +267,7 @@ fn ledger(state: Option<&Fact<SchemaState>>) -> CheckResult {
     }
 }
 
-fn agents(queues: &Fact<BTreeMap<String, Option<QueueUse>>>) -> CheckResult {
+fn agents(queues: &CheckInput<BTreeMap<String, Option<QueueUse>>>) -> CheckResult {
     let check = "Agents";
     let queues = match queues {
         Ok(queues) => queues,

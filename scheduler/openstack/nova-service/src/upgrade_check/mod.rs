@@ -18,7 +18,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What was read, or the error with its code.
-pub type Fact<T> = Result<T, String>;
+pub type CheckInput<T> = Result<T, String>;
 
 /// What a check reads.
 #[derive(Debug, Clone)]
@@ -26,22 +26,22 @@ pub struct UpgradeFacts {
     /// Errors for which a scheduler would refuse nova.conf.
     pub configuration: Vec<String>,
     /// Nova's databases.
-    pub nova: Fact<NovaFacts>,
+    pub nova: CheckInput<NovaFacts>,
     /// Placement's newest microversion.
-    pub placement: Fact<String>,
+    pub placement: CheckInput<String>,
     /// Whether the user of `[placement]` may do in Nova's API what an administrator may; `None`:
     /// nothing needs that.
-    pub compute: Option<Fact<()>>,
+    pub compute: Option<CheckInput<()>>,
     /// The broker of `[DEFAULT] transport_url`; the queue on which requests wait, if it exists.
-    pub messages: Fact<Option<QueueUse>>,
+    pub messages: CheckInput<Option<QueueUse>>,
     /// The ledger's tables; `None`: `[ebbtide] connection` is not set.
-    pub ledger: Option<Fact<SchemaState>>,
+    pub ledger: Option<CheckInput<SchemaState>>,
     /// The queue of each compute host's agent, where it exists; `None` as for the ledger, or where
     /// the hosts are not known.
-    pub agents: Option<Fact<BTreeMap<String, Option<QueueUse>>>>,
+    pub agents: Option<CheckInput<BTreeMap<String, Option<QueueUse>>>>,
     /// What nova.conf says without effect in the release that the scheduler would decide as; or
     /// why that release refuses it.
-    pub differences: Fact<Vec<String>>,
+    pub differences: CheckInput<Vec<String>>,
     /// The major version of Nova that the scheduler would decide as.
     pub deciding_as: u32,
     /// The grace period of flavors that say nothing.

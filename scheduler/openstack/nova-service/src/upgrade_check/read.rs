@@ -1,6 +1,6 @@
 //! Asks everything that a scheduler needs. What cannot be read is a fact, too.
 
-use super::{Fact, NovaFacts, UpgradeFacts};
+use super::{CheckInput, NovaFacts, UpgradeFacts};
 use crate::configure;
 use crate::error::NovaServiceError;
 use crate::release;
@@ -73,11 +73,11 @@ fn shown(error: &NovaServiceError) -> String {
     format!("{}: {error}", error.code())
 }
 
-fn said<T>(result: Result<T, impl Into<NovaServiceError>>) -> Fact<T> {
+fn said<T>(result: Result<T, impl Into<NovaServiceError>>) -> CheckInput<T> {
     result.map_err(|error| shown(&error.into()))
 }
 
-async fn nova(conf: &NovaConf) -> Fact<NovaFacts> {
+async fn nova(conf: &NovaConf) -> CheckInput<NovaFacts> {
     let config = said(configure::databases(conf))?;
     let nova = said(NovaDb::connect(&config).await)?;
     let read = said(nova_facts(&nova, conf).await);
@@ -117,7 +117,7 @@ async fn nova_facts(nova: &NovaDb, conf: &NovaConf) -> Result<NovaFacts, NovaSer
     Ok(facts)
 }
 
-async fn placement(conf: &NovaConf) -> Fact<String> {
+async fn placement(conf: &NovaConf) -> CheckInput<String> {
     let (auth, session, adapter) = said(configure::placement(conf))?;
     let session = said(Session::new(auth, session))?;
     let placement = said(Placement::new(session, adapter))?;
@@ -126,7 +126,7 @@ async fn placement(conf: &NovaConf) -> Fact<String> {
 }
 
 /// Asks what only an administrator may.
-async fn compute(conf: &NovaConf) -> Option<Fact<()>> {
+async fn compute(conf: &NovaConf) -> Option<CheckInput<()>> {
     if !crate::nova_api::is_needed(conf) {
         return None;
     }
@@ -138,7 +138,7 @@ async fn compute(conf: &NovaConf) -> Option<Fact<()>> {
     Some(said(asked.await))
 }
 
-async fn ledger(conf: &NovaConf) -> Option<Fact<SchemaState>> {
+async fn ledger(conf: &NovaConf) -> Option<CheckInput<SchemaState>> {
     let url = conf.ebbtide.connection.as_ref()?;
     let store = match said(configure::ledger(url)) {
         Ok(store) => store,
@@ -147,7 +147,7 @@ async fn ledger(conf: &NovaConf) -> Option<Fact<SchemaState>> {
     Some(said(Ledger::schema_state(&store).await))
 }
 
-async fn messages(conf: &NovaConf) -> Fact<Option<QueueUse>> {
+async fn messages(conf: &NovaConf) -> CheckInput<Option<QueueUse>> {
     let brokers = said(crate::brokers::brokers(&conf.general.transport_url))?;
     let bus = said(connect(brokers).await)?;
     let requests = said(bus.queue_use(REQUESTS).await);
@@ -155,7 +155,10 @@ async fn messages(conf: &NovaConf) -> Fact<Option<QueueUse>> {
     requests
 }
 
-async fn agents(conf: &NovaConf, hosts: Vec<String>) -> Fact<BTreeMap<String, Option<QueueUse>>> {
+async fn agents(
+    conf: &NovaConf,
+    hosts: Vec<String>,
+) -> CheckInput<BTreeMap<String, Option<QueueUse>>> {
     let (brokers, prefix) = said(configure::agents_bus(conf))?;
     let bus = said(connect(brokers).await)?;
     let mut queues = BTreeMap::new();

@@ -5,9 +5,9 @@
 //! twice.
 
 use ebbtide_agent_protocol::{
-    ActionId, AgentCore, AgentEffect, AgentInput, AgentPolicy, DriverCall, DriverError,
-    DriverResult, EvacuationPhase, JournalRecord, NoticeOutcome, Occupancy, ReportId, ServerView,
-    Token,
+    ActionId, AgentCore, AgentEffect, AgentInput, AgentPolicy, DeliveryTag, DriverCall,
+    DriverError, DriverResult, EvacuationPhase, JournalRecord, NoticeOutcome, Occupancy, ReportId,
+    ServerView,
 };
 use ebbtide_model::message::{Body, Heartbeat, HostedServer, HostedState, Message, Spare};
 use ebbtide_model::{
@@ -62,7 +62,7 @@ pub(super) struct TestHost {
     pub(super) broken: Vec<String>,
     core: AgentCore,
     journal: Vec<JournalRecord>,
-    unsettled: BTreeMap<Token, Message>,
+    unsettled: BTreeMap<DeliveryTag, Message>,
     effects: VecDeque<AgentEffect>,
     next_token: u64,
     session: u128,
@@ -180,7 +180,7 @@ impl TestHost {
         {
             self.spares_heard.insert(*evacuation_id);
         }
-        let token = Token(self.next_token);
+        let token = DeliveryTag(self.next_token);
         self.next_token += 1;
         self.unsettled.insert(token, message.clone());
         self.input(now, AgentInput::Command { token, message });
@@ -231,9 +231,9 @@ impl TestHost {
         };
         let guests = self.guests.iter();
         let mut servers: Vec<HostedServer> = guests.map(|(id, guest)| hosted(id, guest)).collect();
-        if let Some((_, shelf)) = &self.storage {
-            let shelf = shelf.borrow();
-            let own = shelf.iter().filter(|(_, (by, _))| *by == self.name);
+        if let Some((_, shared)) = &self.storage {
+            let shared = shared.borrow();
+            let own = shared.iter().filter(|(_, (by, _))| *by == self.name);
             servers.extend(own.map(|(id, (_, guest))| hosted(id, guest)));
         }
         let beat = Heartbeat {
@@ -348,17 +348,17 @@ impl TestHost {
                     InterruptionBehaviour::Stop => guest.state = HostedState::Stopped,
                     InterruptionBehaviour::Hibernate => guest.state = HostedState::Hibernated,
                 }
-                if let Some((_, shelf)) = &self.storage
+                if let Some((_, shared)) = &self.storage
                     && let Some(guest) = self.guests.remove(&id)
                 {
                     let kept = (self.name.clone(), guest);
-                    shelf.borrow_mut().insert(id, kept);
+                    shared.borrow_mut().insert(id, kept);
                 }
                 Ok(DriverResult::Interrupted)
             }
             DriverCall::Look
-                if let Some((name, shelf)) = &self.storage
-                    && let Some((by, guest)) = shelf.borrow().get(&id)
+                if let Some((name, shared)) = &self.storage
+                    && let Some((by, guest)) = shared.borrow().get(&id)
                     && *by == self.name =>
             {
                 Ok(DriverResult::Seen {
@@ -386,8 +386,8 @@ impl TestHost {
                 if start.storage.is_some() && !self.guests.contains_key(&id) =>
             {
                 let kept = match &self.storage {
-                    Some((name, shelf)) if start.storage.as_ref() == Some(name) => {
-                        shelf.borrow_mut().remove(&id)
+                    Some((name, shared)) if start.storage.as_ref() == Some(name) => {
+                        shared.borrow_mut().remove(&id)
                     }
                     _ => None,
                 };

@@ -28,9 +28,9 @@ fn world(storages: &[Option<&str>]) -> World {
     let names: Vec<String> = (0..storages.len()).map(|n| format!("host-{n}")).collect();
     let hosts: Vec<(&str, u64)> = names.iter().map(|name| (name.as_str(), 4)).collect();
     let mut world = World::new(&hosts);
-    let shelf = SharedStorage::default();
+    let shared = SharedStorage::default();
     for (name, storage) in names.iter().zip(storages) {
-        world.host(name).storage = storage.map(|s| (s.to_owned(), shelf.clone()));
+        world.host(name).storage = storage.map(|s| (s.to_owned(), shared.clone()));
         world.heartbeat(name);
         world.flush();
     }
@@ -237,8 +237,8 @@ fn a_server_of_which_no_host_of_its_storage_has_anything_is_found_by_the_audit()
     let mut world = world(&[Some("nfs-1"), Some("nfs-1")]);
     let (victim, _) = kept(&mut world, "hibernate");
     let host = world.host("host-0");
-    let (_, shelf) = host.storage.clone().expect("it has one");
-    shelf.borrow_mut().remove(&victim);
+    let (_, shared) = host.storage.clone().expect("it has one");
+    shared.borrow_mut().remove(&victim);
     world.run(120);
     let found = world.region.examine(world.now, true).findings;
     let codes: Vec<_> = found.iter().map(|f| (f.code, f.subject.clone())).collect();

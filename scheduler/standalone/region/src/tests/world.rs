@@ -5,8 +5,8 @@ use super::checks;
 use super::database::Database;
 use super::host::TestHost;
 use crate::{
-    CountingIds, Effects, Ids, Published, Region, RegionConfig, RegionError, RegionInput, Report,
-    Tick,
+    CountingIds, Effects, Ids, OutboxConfirmation, Region, RegionConfig, RegionError, RegionInput,
+    Report, Tick,
 };
 use ebbtide_engine::{Engine, EngineConfig};
 use ebbtide_model::message::Message;
@@ -240,7 +240,7 @@ impl World {
         }
         let evacuation_id = message.evacuation_id;
         // If the confirmation is not written, the message is sent once more.
-        let _ = self.input(Published {
+        let _ = self.input(OutboxConfirmation {
             id: message.id,
             evacuation_id,
         });

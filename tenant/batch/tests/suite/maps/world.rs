@@ -3,7 +3,7 @@
 use ebbtide_batch::{
     AttemptResult, BatchAction, BatchController, BatchDecisions, BatchWorld, Mark, MemberId, WorkId,
 };
-use ebbtide_burst::slurm::{Base, JobState, Node, SlurmJob};
+use ebbtide_burst::slurm::{BaseState, JobState, Node, SlurmJob};
 use ebbtide_burst::{BurstAction, PoolServer, RESTING, Status};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -130,7 +130,7 @@ impl World {
         flags.extend(self.drained.contains(name).then(|| "DRAIN".to_owned()));
         Node {
             name: name.to_owned(),
-            base: Base::Idle,
+            base: BaseState::Idle,
             flags,
             cpus: 2,
             features: Vec::new(),

@@ -3,7 +3,7 @@
 use super::CheckpointingArgs;
 use super::sweep::{BidSweep, SweepResult};
 use ebbtide_checkpointing::{
-    AccReading, AdaptKnowledge, Against, BidComparison, SchemeResult, SchemeSummary, Spread,
+    AccReading, AdaptKnowledge, BidComparison, OptComparison, SchemeResult, SchemeSummary, Spread,
 };
 use ebbtide_shell::json::Json;
 
@@ -74,7 +74,7 @@ fn bid(row: &BidComparison) -> Json {
 }
 
 fn scheme(result: &SchemeResult) -> Json {
-    let against = |a: &Against| {
+    let against = |a: &OptComparison| {
         Json::object([("starts", count(a.starts))])
             .with("cost_percent", a.cost_percent)
             .with("time_percent", a.time_percent)

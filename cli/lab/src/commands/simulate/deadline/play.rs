@@ -4,7 +4,8 @@ use super::{DeadlineArgs, seconds};
 use crate::error::LabError;
 use crate::progress::ReplayProgress;
 use ebbtide_deadline::{
-    Cost, DeadlineError, Decider, Job, JobEnd, JobTerms, PolicyKind, Recorded, optimum, simulate,
+    DeadlineError, DeadlineJob, Decider, JobCost, JobEnd, JobTerms, PolicyKind, Recorded, optimum,
+    simulate,
 };
 use ebbtide_shell::Context;
 use ebbtide_shell::errors::CliError;
@@ -37,11 +38,11 @@ struct Place {
 
 /// What came of one job under each policy.
 #[derive(Debug, Clone)]
-pub(super) struct Played {
+pub(super) struct PlayedJob {
     /// The number of its trace.
     pub(super) trace: usize,
-    pub(super) on_demand: Cost,
-    pub(super) optimum: Cost,
+    pub(super) on_demand: JobCost,
+    pub(super) optimum: JobCost,
     pub(super) ends: Vec<JobEnd>,
 }
 
@@ -50,7 +51,7 @@ pub(super) struct Played {
 pub(super) struct SettingResult {
     pub(super) setting: Setting,
     pub(super) policies: Vec<PolicyKind>,
-    pub(super) jobs: Vec<Played>,
+    pub(super) jobs: Vec<PlayedJob>,
 }
 
 /// The means over jobs.
@@ -86,22 +87,22 @@ impl SettingResult {
 
     /// The means of a policy, by its number, over the jobs of one trace or of all.
     pub(super) fn summary(&self, policy: usize, trace: Option<usize>) -> Option<Summary> {
-        let wanted = |job: &&Played| trace.is_none_or(|trace| job.trace == trace);
-        let jobs: Vec<&Played> = self.jobs.iter().filter(wanted).collect();
+        let wanted = |job: &&PlayedJob| trace.is_none_or(|trace| job.trace == trace);
+        let jobs: Vec<&PlayedJob> = self.jobs.iter().filter(wanted).collect();
         Summary::of(&jobs, policy)
     }
 }
 
 impl Summary {
-    fn of(jobs: &[&Played], policy: usize) -> Option<Self> {
-        let pairs: Vec<(&Played, &JobEnd)> = jobs
+    fn of(jobs: &[&PlayedJob], policy: usize) -> Option<Self> {
+        let pairs: Vec<(&PlayedJob, &JobEnd)> = jobs
             .iter()
             .filter_map(|job| Some((*job, job.ends.get(policy)?)))
             .collect();
         if pairs.is_empty() {
             return None;
         }
-        let over = |of: fn(&Played, &JobEnd) -> f64| -> Vec<f64> {
+        let over = |of: fn(&PlayedJob, &JobEnd) -> f64| -> Vec<f64> {
             let mut all: Vec<f64> = pairs.iter().map(|(job, end)| of(job, end)).collect();
             all.sort_by(f64::total_cmp);
             all
@@ -234,9 +235,9 @@ fn one(
     policies: &[PolicyKind],
     setting: Setting,
     place: &Place,
-) -> Result<Played, DeadlineError> {
+) -> Result<PlayedJob, DeadlineError> {
     let series = &trace.series;
-    let job = Job::new(JobTerms {
+    let job = DeadlineJob::new(JobTerms {
         work: setting.work,
         deadline: setting.deadline,
         changeover: setting.changeover,
@@ -251,7 +252,7 @@ fn one(
         let mut decider = Decider::new(job, kind, &history)?;
         ends.push(simulate(&mut decider, market, series.step())?);
     }
-    Ok(Played {
+    Ok(PlayedJob {
         trace: place.trace,
         on_demand: job.on_demand_cost(),
         optimum: optimum(&job, market, series.step())?,
@@ -264,8 +265,8 @@ fn run(
     context: &mut Context,
     args: &DeadlineArgs,
     places: &[Place],
-    play: &(dyn Fn(&Place) -> Result<Played, DeadlineError> + Sync),
-) -> Result<Vec<Played>, CliError> {
+    play: &(dyn Fn(&Place) -> Result<PlayedJob, DeadlineError> + Sync),
+) -> Result<Vec<PlayedJob>, CliError> {
     let threads = args
         .threads
         .and_then(|n| usize::try_from(n).ok())
@@ -273,7 +274,7 @@ fn run(
         .unwrap_or(1);
     let mut progress = ReplayProgress::of(context, places.len(), "jobs");
     let next = AtomicUsize::new(0);
-    let mut done: Vec<Option<Played>> = places.iter().map(|_| None).collect();
+    let mut done: Vec<Option<PlayedJob>> = places.iter().map(|_| None).collect();
     let mut failed: Option<DeadlineError> = None;
     std::thread::scope(|scope| {
         let (sender, results) = mpsc::channel();

@@ -1,4 +1,4 @@
-//! Moments on the command line: a day, or a time of day.
+//! Times on the command line: a day, or a time of day.
 
 use time::format_description::well_known::{Iso8601, Rfc3339};
 use time::{Date, OffsetDateTime, UtcOffset};
@@ -7,7 +7,7 @@ use time::{Date, OffsetDateTime, UtcOffset};
 ///
 /// # Errors
 /// What it should look like.
-pub fn moment(text: &str) -> Result<OffsetDateTime, String> {
+pub fn parse_time(text: &str) -> Result<OffsetDateTime, String> {
     if let Ok(at) = OffsetDateTime::parse(text, &Rfc3339) {
         return Ok(at);
     }

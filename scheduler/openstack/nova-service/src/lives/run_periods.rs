@@ -16,7 +16,7 @@ const CLOCKS_DIFFER: Seconds = Seconds(5);
 
 /// An uninterrupted time in which a server ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Spell {
+pub(super) struct RunPeriod {
     pub(super) began: Timestamp,
     /// `None`: it runs.
     pub(super) ended: Option<(Timestamp, LifeEnd)>,
@@ -42,15 +42,15 @@ fn moment(micros: i64) -> Timestamp {
 
 /// The times in which a server ran since Nova last wrote its launch, in order. Only the last one
 /// may go on.
-pub(super) fn spells(history: &ServerHistory) -> Vec<Spell> {
+pub(super) fn run_periods(history: &ServerHistory) -> Vec<RunPeriod> {
     let Some(launched) = history.launched_at else {
         return Vec::new();
     };
-    let mut spells = Vec::new();
+    let mut run_periods = Vec::new();
     let mut runs_since = Some(launched);
     let mut end = |runs_since: &mut Option<i64>, at: i64, end: LifeEnd| {
         if let Some(began) = runs_since.take() {
-            spells.push(Spell {
+            run_periods.push(RunPeriod {
                 began: moment(began),
                 ended: Some((moment(at.max(began)), end)),
             });
@@ -66,13 +66,13 @@ pub(super) fn spells(history: &ServerHistory) -> Vec<Spell> {
     }
     match (runs_since, history.gone_at) {
         (_, Some(at)) => end(&mut runs_since, at, LifeEnd::Deleted),
-        (Some(began), None) => spells.push(Spell {
+        (Some(began), None) => run_periods.push(RunPeriod {
             began: moment(began),
             ended: None,
         }),
         (None, None) => {}
     }
-    spells
+    run_periods
 }
 
 /// The victims of a record that it has ended. One that was moved lives on.
@@ -101,15 +101,17 @@ pub(super) fn life_of_victim(
     eviction: &Eviction,
     history: Option<&ServerHistory>,
 ) -> Option<PastLife> {
-    let spells = history.map(spells).unwrap_or_default();
-    let spell = spells.iter().rfind(|spell| spell.began <= eviction.at);
-    let (began, ended) = match spell {
-        Some(spell) => match spell.ended {
+    let run_periods = history.map(run_periods).unwrap_or_default();
+    let period = run_periods
+        .iter()
+        .rfind(|period| period.began <= eviction.at);
+    let (began, ended) = match period {
+        Some(period) => match period.ended {
             Some((ended, _)) if ended < eviction.planned_at.minus(CLOCKS_DIFFER) => return None,
             // Deleted by its owner after the notice, or stopped by the agent a moment before it
             // told so.
-            Some((ended, _)) => (spell.began, ended.min(eviction.at)),
-            None => (spell.began, eviction.at),
+            Some((ended, _)) => (period.began, ended.min(eviction.at)),
+            None => (period.began, eviction.at),
         },
         None => (eviction.launched_at?, eviction.at),
     };
@@ -146,11 +148,11 @@ pub(super) fn lives_of(history: &ServerHistory) -> Vec<PastLife> {
         return Vec::new();
     };
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    let ended = |spell: Spell| {
-        let (ended_at, end) = spell.ended?;
+    let ended = |period: RunPeriod| {
+        let (ended_at, end) = period.ended?;
         Some(PastLife {
             server_id: server,
-            starts: number(spell.began),
+            starts: number(period.began),
             name: text(&history.display_name),
             project_id: text(&history.project_id),
             flavor: flavor.name.clone(),
@@ -159,12 +161,12 @@ pub(super) fn lives_of(history: &ServerHistory) -> Vec<PastLife> {
             max_lifetime: properties.max_lifetime,
             host: text(&history.host),
             zone: text(&history.availability_zone),
-            launched_at: spell.began,
+            launched_at: period.began,
             ended_at,
             end,
         })
     };
-    spells(history).into_iter().filter_map(ended).collect()
+    run_periods(history).into_iter().filter_map(ended).collect()
 }
 
 /// The number of a life: the second in which it began, which every scheduler finds in Nova's rows.
@@ -173,5 +175,5 @@ fn number(began: Timestamp) -> u32 {
 }
 
 #[cfg(test)]
-#[path = "spells_tests.rs"]
+#[path = "run_periods_tests.rs"]
 mod tests;

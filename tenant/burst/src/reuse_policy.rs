@@ -32,14 +32,14 @@ const STEP: f64 = 5.0;
 
 /// The reuse policy with its settings.
 #[derive(Debug)]
-pub struct Ages {
+pub struct ReusePolicy {
     model: Option<Box<dyn Lifetime>>,
     job_hours: Vec<f64>,
     features: Vec<String>,
     weight: u32,
 }
 
-impl Ages {
+impl ReusePolicy {
     /// Builds the policy from the settings.
     ///
     /// # Errors

@@ -114,7 +114,7 @@ fn seen(history: &ServerHistory) -> Vec<(i64, i64, LifeEnd)> {
 }
 
 #[test]
-fn spells_are_what_a_clock_that_looks_each_second_sees() {
+fn run_periods_are_what_a_clock_that_looks_each_second_sees() {
     use PowerChange::{Deletes, Starts, Stops};
     let mut rng = Pcg64::seed_from_u64(31);
     for _ in 0..20_000 {
@@ -127,12 +127,12 @@ fn spells_are_what_a_clock_that_looks_each_second_sees() {
             .collect();
         changes.sort_unstable();
         let gone = rng.random_bool(0.5).then(|| rng.random_range(30..33));
-        let spells = spells(&with(launched, &changes, gone));
+        let run_periods = run_periods(&with(launched, &changes, gone));
         // Each begins when the one before has ended, and only the last one may go on.
-        for pair in spells.windows(2) {
+        for pair in run_periods.windows(2) {
             assert!(pair[0].ended.unwrap().0 <= pair[1].began);
         }
-        assert!(gone.is_none() || spells.iter().all(|spell| spell.ended.is_some()));
+        assert!(gone.is_none() || run_periods.iter().all(|period| period.ended.is_some()));
         // Whether it runs from one second to the next, by the last thing that was done to it.
         for second in 0..40 {
             let mut before = changes
@@ -141,14 +141,14 @@ fn spells_are_what_a_clock_that_looks_each_second_sees() {
             let last = before.next_back().map_or(Starts, |(_, change)| *change);
             let runs =
                 second >= launched && last == Starts && gone.is_none_or(|gone| second < gone);
-            let within = |spell: &&Spell| {
-                spell.began <= at(second) && spell.ended.is_none_or(|(end, _)| end > at(second))
+            let within = |period: &&RunPeriod| {
+                period.began <= at(second) && period.ended.is_none_or(|(end, _)| end > at(second))
             };
-            let found = spells.iter().filter(within).count();
+            let found = run_periods.iter().filter(within).count();
             assert_eq!(
                 found,
                 usize::from(runs),
-                "{second}: {launched} {changes:?} {gone:?} {spells:?}"
+                "{second}: {launched} {changes:?} {gone:?} {run_periods:?}"
             );
         }
     }

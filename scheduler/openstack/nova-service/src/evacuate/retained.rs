@@ -1,7 +1,7 @@
 //! Victims that were kept, in the ledger.
 
 use super::Evacuations;
-use crate::comebacks::KeptServer;
+use crate::comebacks::RetainedServer;
 use crate::preemption::Victim;
 use ebbtide_model::message::EvacuationEnd;
 use ebbtide_model::{SavedState, Timestamp};
@@ -14,7 +14,7 @@ use uuid::Uuid;
 const TRIES: u32 = 4;
 
 /// The row of a server.
-fn document(server: &KeptServer) -> Value {
+fn document(server: &RetainedServer) -> Value {
     // Plain data with string keys always has a JSON form.
     serde_json::to_value(server).unwrap_or_default()
 }
@@ -45,7 +45,7 @@ impl Evacuations {
             let row = self.shared.ledger.comeback(server).await?;
             let version = row.as_ref().map(|row| row.version);
             // One that cannot be read is replaced: it is of an earlier evacuation.
-            let before: Option<KeptServer> =
+            let before: Option<RetainedServer> =
                 row.and_then(|row| serde_json::from_value(row.document).ok());
             let is_written = before
                 .as_ref()
@@ -53,7 +53,7 @@ impl Evacuations {
             if is_written {
                 return Ok(());
             }
-            let kept = KeptServer::new(victim.clone(), saved_state, before, at, config);
+            let kept = RetainedServer::new(victim.clone(), saved_state, before, at, config);
             if self.put_kept(server, version, &kept).await? {
                 return Ok(());
             }
@@ -79,7 +79,7 @@ impl Evacuations {
         &self,
         server: Uuid,
         version: Option<i64>,
-        kept: &KeptServer,
+        kept: &RetainedServer,
     ) -> Result<bool, LedgerError> {
         let document = document(kept);
         let ledger = &self.shared.ledger;

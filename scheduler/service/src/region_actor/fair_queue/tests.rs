@@ -16,7 +16,7 @@ fn tick() -> Work {
 }
 
 /// A batch as pairs of project and instances.
-fn batch(fair: &mut Fair) -> Vec<(String, usize)> {
+fn batch(fair: &mut FairQueue) -> Vec<(String, usize)> {
     fair.batch(256)
         .iter()
         .map(|work| match request(work) {
@@ -32,7 +32,7 @@ fn of(project: &str, instances: usize) -> (String, usize) {
 
 #[test]
 fn small_requests_of_others_pass_between_large_ones() {
-    let mut fair = Fair::default();
+    let mut fair = FairQueue::default();
     for _ in 0..26 {
         fair.push(ask("greedy", 1000));
     }
@@ -49,7 +49,7 @@ fn small_requests_of_others_pass_between_large_ones() {
 
 #[test]
 fn a_large_request_is_not_starved_by_small_ones() {
-    let mut fair = Fair::default();
+    let mut fair = FairQueue::default();
     fair.push(ask("large", 1000));
     let before = (0..)
         .take_while(|_| {
@@ -64,7 +64,7 @@ fn a_large_request_is_not_starved_by_small_ones() {
 
 #[test]
 fn projects_that_ask_much_have_the_same_share_and_one_alone_has_all() {
-    let mut fair = Fair::default();
+    let mut fair = FairQueue::default();
     for _ in 0..600 {
         fair.push(ask("one", 1));
     }
@@ -82,7 +82,7 @@ fn projects_that_ask_much_have_the_same_share_and_one_alone_has_all() {
 
 #[test]
 fn nothing_is_lost_and_the_order_within_a_project_stays() {
-    let mut fair = Fair::default();
+    let mut fair = FairQueue::default();
     let sizes = [1, 40, 3, 1000, 2, 500, 31, 33];
     for size in sizes {
         fair.push(ask("one", size));
@@ -105,7 +105,7 @@ fn nothing_is_lost_and_the_order_within_a_project_stays() {
 
 #[test]
 fn what_needs_no_decision_goes_before_the_next_large_request_and_starves_none() {
-    let mut fair = Fair::default();
+    let mut fair = FairQueue::default();
     for _ in 0..3 {
         fair.push(ask("greedy", 1000));
     }
@@ -123,7 +123,7 @@ fn what_needs_no_decision_goes_before_the_next_large_request_and_starves_none() 
 /// answers, at most one large request is handled.
 #[test]
 fn each_step_of_a_modest_caller_waits_for_one_large_request_at_most() {
-    let mut fair = Fair::default();
+    let mut fair = FairQueue::default();
     for _ in 0..26 {
         fair.push(ask("greedy", 1000));
     }

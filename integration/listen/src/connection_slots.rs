@@ -1,7 +1,7 @@
 //! How many connections there are, and which one has to go when there are too many.
 
 use crate::limits::ConnectionLimits;
-use crate::report::{Closed, Reporter};
+use crate::report::{CloseReason, Reporter};
 use crate::session::{ConnectionHandle, ConnectionState};
 use ebbtide_runtime::clock;
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 /// The connections of one listener. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Seats {
+pub struct ConnectionSlots {
     inner: Arc<Inner>,
 }
 
@@ -81,7 +81,7 @@ impl Taken {
     }
 }
 
-impl Seats {
+impl ConnectionSlots {
     /// Seats within these limits.
     #[must_use]
     pub fn new(most: ConnectionLimits, reporter: Reporter) -> Self {
@@ -105,26 +105,26 @@ impl Seats {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A seat for a new connection; another may be closed for it. `None` if none can be.
+    /// A slot for a new connection; another may be closed for it. `None` if none can be.
     #[must_use]
     pub fn take(&self, from: IpAddr) -> Option<ConnectionHandle> {
         let state = Arc::new(ConnectionState::new());
         let (id, closed) = self.enter(from, &state);
         for entry in closed {
-            if entry.state.close(Closed::Evicted) {
-                self.reporter().report(Closed::Evicted, entry.from);
+            if entry.state.close(CloseReason::Evicted) {
+                self.reporter().report(CloseReason::Evicted, entry.from);
             }
         }
         let Some(id) = id else {
-            self.reporter().report(Closed::Full, from);
+            self.reporter().report(CloseReason::Full, from);
             return None;
         };
-        let seat = Seat {
-            seats: self.clone(),
+        let slot = ConnectionSlot {
+            slots: self.clone(),
             from,
             id,
         };
-        Some(ConnectionHandle::new(state, seat))
+        Some(ConnectionHandle::new(state, slot))
     }
 
     fn enter(&self, from: IpAddr, state: &Arc<ConnectionState>) -> (Option<u64>, Vec<Entry>) {
@@ -169,17 +169,17 @@ impl Seats {
     }
 }
 
-/// The seat of one connection, given back with it.
+/// The slot of one connection, given back with it.
 #[derive(Debug)]
-pub(crate) struct Seat {
-    pub(crate) seats: Seats,
+pub(crate) struct ConnectionSlot {
+    pub(crate) slots: ConnectionSlots,
     pub(crate) from: IpAddr,
     id: u64,
 }
 
-impl Seat {
+impl ConnectionSlot {
     pub(crate) fn authenticated(&self) {
-        let mut taken = self.seats.lock();
+        let mut taken = self.slots.lock();
         let Some(entry) = taken.all.get_mut(&self.id) else {
             return;
         };
@@ -191,9 +191,9 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.seats.lock().remove(self.id);
+        self.slots.lock().remove(self.id);
     }
 }
 
@@ -206,13 +206,13 @@ mod tests {
     const ONE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
     const TWO: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2));
 
-    fn seats(all: usize, of_one_address: usize, unauthenticated: usize) -> Seats {
+    fn slots(all: usize, of_one_address: usize, unauthenticated: usize) -> ConnectionSlots {
         let most = ConnectionLimits {
             all,
             of_one_address,
             unauthenticated,
         };
-        Seats::new(most, Reporter::new("test", |_| {}))
+        ConnectionSlots::new(most, Reporter::new("test", |_| {}))
     }
 
     fn is_open(session: &ConnectionHandle) -> bool {
@@ -221,34 +221,34 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_newcomer_takes_the_place_of_the_oldest_stranger_of_its_address() {
-        let seats = seats(100, 50, 2);
-        let other = seats.take(TWO).unwrap();
-        let first = seats.take(ONE).unwrap();
-        let second = seats.take(ONE).unwrap();
+        let slots = slots(100, 50, 2);
+        let other = slots.take(TWO).unwrap();
+        let first = slots.take(ONE).unwrap();
+        let second = slots.take(ONE).unwrap();
         tokio::time::advance(ConnectionLimits::GRACE).await;
-        let third = seats.take(ONE).unwrap();
+        let third = slots.take(ONE).unwrap();
         assert!(!is_open(&first), "the oldest goes");
         assert!(is_open(&second) && is_open(&third) && is_open(&other));
     }
 
     #[tokio::test(start_paused = true)]
     async fn clients_that_connect_together_have_time_to_show_who_they_are() {
-        let seats = seats(100, 50, 2);
-        let crowd: Vec<_> = (0..50).map(|_| seats.take(ONE).unwrap()).collect();
+        let slots = slots(100, 50, 2);
+        let crowd: Vec<_> = (0..50).map(|_| slots.take(ONE).unwrap()).collect();
         assert!(crowd.iter().all(is_open));
-        let _last = seats.take(ONE).unwrap();
+        let _last = slots.take(ONE).unwrap();
         let closed = crowd.iter().filter(|session| !is_open(session)).count();
         assert_eq!(closed, 1, "the limit of an address holds");
     }
 
     #[tokio::test(start_paused = true)]
     async fn strangers_never_push_out_authenticated_callers() {
-        let seats = seats(10, 10, 4);
-        let callers: Vec<_> = (0..6).map(|_| seats.take(ONE).unwrap()).collect();
+        let slots = slots(10, 10, 4);
+        let callers: Vec<_> = (0..6).map(|_| slots.take(ONE).unwrap()).collect();
         callers.iter().for_each(ConnectionHandle::authenticated);
         let strangers: Vec<_> = (0..100)
             .filter_map(|_| {
-                let session = seats.take(ONE)?;
+                let session = slots.take(ONE)?;
                 // As a health stream that never ends.
                 let call = session.call();
                 Some((session, call))
@@ -262,18 +262,18 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_longest_idle_caller_goes_and_a_call_in_progress_stays() {
-        let seats = seats(2, 2, 2);
-        let (busy, idle) = (seats.take(ONE).unwrap(), seats.take(ONE).unwrap());
+        let slots = slots(2, 2, 2);
+        let (busy, idle) = (slots.take(ONE).unwrap(), slots.take(ONE).unwrap());
         busy.authenticated();
         idle.authenticated();
         let call = busy.call();
-        let third = seats.take(ONE).unwrap();
+        let third = slots.take(ONE).unwrap();
         assert!(!is_open(&idle) && is_open(&busy));
         third.authenticated();
         let _third = third.call();
-        assert!(seats.take(ONE).is_none(), "both have calls in progress");
+        assert!(slots.take(ONE).is_none(), "both have calls in progress");
         drop(call);
-        assert!(seats.take(ONE).is_some());
+        assert!(slots.take(ONE).is_some());
     }
 
     #[tokio::test(start_paused = true)]
@@ -288,16 +288,16 @@ mod tests {
             of_one_address: 1,
             unauthenticated: 1,
         };
-        let seats = Seats::new(most, reporter);
-        let first = seats.take(ONE).unwrap();
+        let slots = ConnectionSlots::new(most, reporter);
+        let first = slots.take(ONE).unwrap();
         first.authenticated();
         let call = first.call();
-        assert!(seats.take(TWO).is_none());
+        assert!(slots.take(TWO).is_none());
         assert_eq!(counted.load(Ordering::Relaxed), 1);
         drop((call, first));
         tokio::time::advance(Duration::from_secs(1)).await;
-        drop(seats.take(TWO).unwrap());
-        assert!(seats.lock().all.is_empty() && seats.lock().of.is_empty());
+        drop(slots.take(TWO).unwrap());
+        assert!(slots.lock().all.is_empty() && slots.lock().of.is_empty());
         assert_eq!(counted.load(Ordering::Relaxed), 1);
     }
 }

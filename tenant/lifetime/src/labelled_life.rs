@@ -15,7 +15,7 @@ pub const ALL: &str = "all";
 
 /// One instance that is gone, and what is known of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Labelled {
+pub struct LabelledLife {
     /// How long it lived, and who ended it.
     pub observation: Observation,
     /// Launch time, in the time zone of its source.
@@ -26,7 +26,7 @@ pub struct Labelled {
     pub line: u64,
 }
 
-impl Labelled {
+impl LabelledLife {
     /// The value of a label. `hour` is the hour of the launch where there is no label of that name.
     #[must_use]
     pub fn label(&self, name: &str) -> Option<String> {
@@ -46,7 +46,7 @@ pub struct Group<'a> {
     /// The labels that make it, in the order asked for.
     pub labels: Vec<(String, String)>,
     /// Its members, in their order.
-    pub members: Vec<&'a Labelled>,
+    pub members: Vec<&'a LabelledLife>,
 }
 
 /// All observations as one group, then a group for each combination of the labels `by`, names with
@@ -55,7 +55,10 @@ pub struct Group<'a> {
 /// # Errors
 /// [`LifetimeError::Columns`] for a label that some observation lacks; the message names those that
 /// all have.
-pub fn groups<'a>(rows: &'a [Labelled], by: &[String]) -> Result<Vec<Group<'a>>, LifetimeError> {
+pub fn groups<'a>(
+    rows: &'a [LabelledLife],
+    by: &[String],
+) -> Result<Vec<Group<'a>>, LifetimeError> {
     let mut found = vec![Group {
         name: ALL.to_owned(),
         labels: Vec::new(),
@@ -64,7 +67,7 @@ pub fn groups<'a>(rows: &'a [Labelled], by: &[String]) -> Result<Vec<Group<'a>>,
     if by.is_empty() {
         return Ok(found);
     }
-    let mut parts: BTreeMap<Vec<String>, Vec<&Labelled>> = BTreeMap::new();
+    let mut parts: BTreeMap<Vec<String>, Vec<&LabelledLife>> = BTreeMap::new();
     for row in rows {
         let mut key = Vec::with_capacity(by.len());
         for name in by {
@@ -104,7 +107,7 @@ pub fn name_of(labels: &[(String, String)]) -> String {
 ///
 /// # Errors
 /// [`LifetimeError::Observation`] with the line.
-pub fn check(rows: &[Labelled], maximum: f64) -> Result<(), LifetimeError> {
+pub fn check(rows: &[LabelledLife], maximum: f64) -> Result<(), LifetimeError> {
     for (number, row) in rows.iter().enumerate() {
         if let Some(problem) = problem_of(row.observation, maximum) {
             return Err(LifetimeError::Observation {
@@ -117,7 +120,7 @@ pub fn check(rows: &[Labelled], maximum: f64) -> Result<(), LifetimeError> {
     Ok(())
 }
 
-fn missing(rows: &[Labelled], row: &Labelled, name: &str) -> LifetimeError {
+fn missing(rows: &[LabelledLife], row: &LabelledLife, name: &str) -> LifetimeError {
     let mut all: Vec<&str> = row
         .labels
         .keys()

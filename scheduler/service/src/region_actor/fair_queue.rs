@@ -22,7 +22,7 @@ const MOST: usize = 4096;
 
 /// The waiting work.
 #[derive(Default)]
-pub(super) struct Fair {
+pub(super) struct FairQueue {
     /// Work other than requests for servers, in the order of arrival.
     other: VecDeque<Work>,
     /// Projects with requests; the first has the next turn.
@@ -55,7 +55,7 @@ fn request(work: &Work) -> Option<(&str, usize)> {
     }
 }
 
-impl Fair {
+impl FairQueue {
     pub(super) fn is_empty(&self) -> bool {
         self.other.is_empty() && self.order.is_empty()
     }

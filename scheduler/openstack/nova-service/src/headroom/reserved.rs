@@ -9,14 +9,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// What the rules keep free. Cheap to clone. Without rules it is nothing.
 #[derive(Clone, Default)]
-pub(crate) struct KeptRoom {
+pub(crate) struct ReservedHeadroom {
     questions: Option<Arc<RuleQuestions>>,
     rules: Arc<[HeadroomRule]>,
     /// How many servers of a rule are to find room, as of the last look.
     wanted: Arc<Mutex<HashMap<HeadroomRule, u32>>>,
 }
 
-impl KeptRoom {
+impl ReservedHeadroom {
     pub(super) fn new(questions: &Arc<RuleQuestions>, rules: &[HeadroomRule]) -> Self {
         Self {
             questions: Some(Arc::clone(questions)),
