@@ -11,7 +11,9 @@ trap 'rm -rf -- "$work"' EXIT
 diff -r "$work/first" "$work/second"
 
 bill=$work/first/ebbtide-agent.cdx.json
-refused() { # WHAT PYTHON: the bill, changed by a statement about `bill` and `one` (a component), is refused for WHAT
+# WHAT PYTHON: the bill, changed by a statement about `bill` and `one` (a component), is refused
+# for WHAT.
+refused() {
     /usr/bin/python3 - "$bill" "$work/changed" "$2" <<'PYTHON'
 import json, sys
 bill = json.load(open(sys.argv[1]))

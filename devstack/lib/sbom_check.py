@@ -1,4 +1,5 @@
-"""Looks at a bill of materials: sbom_check.py FILE LOCK, with `cargo tree --prefix none --format {p}` of the program on standard input."""
+"""Looks at a bill of materials: sbom_check.py FILE LOCK, with `cargo tree --prefix none --format
+{p}` of the program on standard input."""
 
 import json
 import sys

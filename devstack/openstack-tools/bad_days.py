@@ -2,11 +2,14 @@
 """Bad days: what a cloud stands on dies in the middle of boots and preemptions. Nothing may leak,
 and no server may be evicted for nothing.
 
-Usage: bad_days.py [DAY…|busy|waiting|short]   busy: those that keep the machine at work, waiting: those that mostly wait,
-short: a broker, an API and a scheduler die
+Usage: bad_days.py [DAY…|busy|waiting|short]
+  busy      those that keep the machine at work
+  waiting   those that mostly wait
+  short     a broker, an API and a scheduler die
 
-After each day: every server ACTIVE or in ERROR with a reason, the sum of allocations is what servers hold, no consumer without a server, no
-phantom, and no more victims gone than normal servers have come in their place.
+After each day: every server ACTIVE or in ERROR with a reason, the sum of allocations is what
+servers hold, no consumer without a server, no phantom, and no more victims gone than normal servers
+have come in their place.
 """
 import os
 import signal
@@ -65,9 +68,10 @@ def again(what, seconds, action):
 
 def outcome(stage, uuids, seconds=150):
     """Waits until servers are ACTIVE or in ERROR. What Nova itself has lost (its casts are not
-    repeated) stays in BUILD: it is deleted, as an
-    operator would do, and counted. Those in ERROR are deleted, too: a compute whose build failed because Placement was away cannot give its
-    claim back, and Nova does so with the server. Gives the ACTIVE ones and the lost; who was in ERROR stands in stage.failed, with its fault."""
+    repeated) stays in BUILD: it is deleted, as an operator would do, and counted. Those in ERROR
+    are deleted, too: a compute whose build failed because Placement was away cannot give its claim
+    back, and Nova does so with the server. Gives the ACTIVE ones and the lost; who was in ERROR
+    stands in stage.failed, with its fault."""
     lost, active, failed = [], [], {}
     stage.failed = failed
     end = time.monotonic() + seconds
@@ -126,7 +130,8 @@ def dies(stage, name, down_seconds, least, may_refuse=False):
     must(down_seconds < PATIENCE_SECONDS, 'this day promises nothing: %d s are longer than our patience' % down_seconds)
     ages = stage.fill(count=4)
     log, novas = Log(), novas_logs()
-    uuids = [stage.cloud.create('dies-%d' % n, 'large') for n in range(4)]  # two find room, two need victims
+    # Two find room, two need victims.
+    uuids = [stage.cloud.create('dies-%d' % n, 'large') for n in range(4)]
     until('room to be made', 60, lambda: log.lines('making room'), pause=0.02)
     processes.kill(name, signal.SIGKILL)
     time.sleep(down_seconds)
@@ -221,9 +226,10 @@ def the_scheduler_is_killed_at_any_moment(stage):
 @day
 def two_schedulers_race_for_the_same_victims(stage):
     """200 rounds of two requests at once, each wanting the cheapest victim, decided by two
-    schedulers of ours that answer at once: one of
-    them gets it, the other takes the next. The victims are really ended, by the agent and Nova's computes, while the
-    next rounds are decided. In heats, because each end costs Nova's compute a question to Placement for every server of its host."""
+    schedulers of ours that answer at once: one of them gets it, the other takes the next. The
+    victims are really ended, by the agent and Nova's computes, while the next rounds are decided.
+    In heats, because each end costs Nova's compute a question to Placement for every server of its
+    host."""
     config = processes.HOME + '/etc/race.conf'
     with open(config, 'w', encoding='utf-8') as file:
         file.write('[ebbtide]\nreply_when = at_once\ndefault_grace = 1\n')
@@ -319,8 +325,8 @@ def beside_the_original(stage):
 @day
 def rolled_back_in_haste(stage):
     """The operator ends ours in the middle of a preemption and starts nova-scheduler, without
-    waiting as the documents ask. What is under way
-    ends as they say: warned victims leave, newcomers without an answer get NoValidHost, and nothing is leaked when those are deleted."""
+    waiting as the documents ask. What is under way ends as they say: warned victims leave,
+    newcomers without an answer get NoValidHost, and nothing is leaked when those are deleted."""
     other = 'nova-scheduler-2'
     ages = stage.fill()
     log = Log()

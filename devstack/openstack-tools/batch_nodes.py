@@ -3,8 +3,8 @@
 (slurm_cluster.py).
 
 A bag with a deadline, a sweep that saves its work and a workflow of three stages. The quota is
-exhausted at first; normal servers take servers of the tenant; the service is killed. Then Nova's API
-is away for two minutes while members run. Every member ends once, in time, and no server stays.
+exhausted at first; normal servers take servers of the tenant; the service is killed. Then Nova's
+API is away for two minutes while members run. Every member ends once, in time, and no server stays.
 """
 import contextlib
 import json

@@ -1,11 +1,14 @@
 #!/usr/bin/python3
-"""Measures nova-scheduler and ebbtide-scheduler one after the other on the same running stack, with the same client.
+"""Measures nova-scheduler and ebbtide-scheduler one after the other on the same running stack, with
+the same client.
 
-Usage: bench.py OUT.json [--hosts 3,100,1000,5000] [--runs N] [--total N] [--only nova-scheduler|ebbtide] [--no-full] [--page OUT.md]
+Usage: bench.py OUT.json [--hosts 3,100,1000,5000] [--runs N] [--total N] [--only
+nova-scheduler|ebbtide] [--no-full] [--page OUT.md]
 
-The stack runs without a scheduler (devstack/bench-openstack sees to that). For each number of hosts: rows are made, then for each scheduler it
-is started and asked at once (start-up), told about every host (warm), asked one at a time, and with 4 and 16 requests in flight. At 1,000
-hosts that are full of preemptible servers, ours is asked for room that only a victim can give.
+The stack runs without a scheduler (devstack/bench-openstack sees to that). For each number of
+hosts: rows are made, then for each scheduler it is started and asked at once (start-up), told about
+every host (warm), asked one at a time, and with 4 and 16 requests in flight. At 1,000 hosts that
+are full of preemptible servers, ours is asked for room that only a victim can give.
 """
 import argparse
 import json

@@ -2,16 +2,21 @@
 """The client of the benchmark: asks a scheduler as nova-conductor does, with Nova's own RPC API and
 objects.
 
-Reads one JSON command a line and answers with one JSON line each, so that Nova's modules are read in once for the whole benchmark:
+Reads one JSON command a line and answers with one JSON line each, so that Nova's modules are read
+in once for the whole benchmark:
   {"do": "seq", "runs": N, "flavor": {…}}                    one after the other
   {"do": "conc", "in_flight": K, "total": N, "flavor": {…}}  K at a time
-  {"do": "rounds", "uuids": […], "at_once": K, "flavor": {…}} hosts for these instances, always K at the same moment; the claims are kept,
-                                                              and the instances' rows say that they have arrived
-  {"do": "sync", "hosts": […]}                               tells the scheduler twice that these hosts have no unknown instances
-  {"do": "first", "flavor": {…}}                             one request that may wait for a scheduler to come up
+  {"do": "rounds", "uuids": […], "at_once": K, "flavor": {…}}
+      hosts for these instances, always K at the same moment; the claims are kept, and the
+      instances' rows say that they have arrived
+  {"do": "sync", "hosts": […]}
+      tells the scheduler twice that these hosts have no unknown instances
+  {"do": "first", "flavor": {…}}
+      one request that may wait for a scheduler to come up
   {"do": "ping", "runs": N}                                  the RPC's own cost
-`flavor` is {"vcpus", "memory_mb", "root_gb", "preemptible", "wanted"}; wanted: the server is asked for in Nova's API database, too. "keep": true keeps the claims that were made; else they are deleted, outside
-of what is timed.
+`flavor` is {"vcpus", "memory_mb", "root_gb", "preemptible", "wanted"}; wanted: the server is asked
+for in Nova's API database, too. "keep": true keeps the claims that were made; else they are
+deleted, outside of what is timed.
 """
 import json
 import os

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Keystone's users, services and endpoints, by some 20 HTTP calls instead of as many slow starts of a client. Safe to repeat.
+"""Keystone's users, services and endpoints, by some 20 HTTP calls instead of as many slow starts of
+a client. Safe to repeat.
 
 Usage: bootstrap.py nova=PORT placement=PORT glance=PORT neutron=PORT ebbtide=PORT
 """

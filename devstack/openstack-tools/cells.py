@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Two cells: ours learns of the second by SIGHUP, boots into both, makes room in the second, and leaves it alone while it is disabled."""
+"""Two cells: ours learns of the second by SIGHUP, boots into both, makes room in the second, and
+leaves it alone while it is disabled."""
 import os
 import signal
 import sys
@@ -30,7 +31,8 @@ def on(stage, host, name, flavor, **options):
 
 
 def both(stage, log):
-    """A host that was not there at the start, one of each host in a group that keeps apart, and room made in the second cell."""
+    """A host that was not there at the start, one of each host in a group that keeps apart, and
+    room made in the second cell."""
     on(stage, 'compute4', 'forced', 'small', availability_zone='nova:compute4')
     group = stage.cloud.nova('POST', '/os-server-groups', {'server_group': {'name': 'cells', 'policy': 'anti-affinity'}}).json()['server_group']['id']
     hosts = {on(stage, None, 'apart-%d' % n, 'small', hints={'group': group})[1] for n in range(4)}

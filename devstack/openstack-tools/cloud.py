@@ -1,4 +1,5 @@
-"""The cloud as its administrator sees it: small calls to Keystone, Nova, Glance and Placement with one token."""
+"""The cloud as its administrator sees it: small calls to Keystone, Nova, Glance and Placement with
+one token."""
 import json
 import os
 import time
@@ -17,10 +18,12 @@ class Refused(RuntimeError):
 
 
 def until(what, seconds, condition, pause=None):
-    """Waits until `condition()` gives something true, and gives that; says what was awaited when the time runs out.
+    """Waits until `condition()` gives something true, and gives that; says what was awaited when
+    the time runs out.
 
-    `pause`: seconds between two looks. Without it they grow from 0.1 to 0.5: a look through Nova's API takes the API
-    some 50 ms of processor time, which the cloud and what runs beside it need more."""
+    `pause`: seconds between two looks. Without it they grow from 0.1 to 0.5: a look through Nova's
+    API takes the API some 50 ms of processor time, which the cloud and what runs beside it need
+    more."""
     end = time.monotonic() + seconds
     rest = pause or 0.1
     while True:

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Compares two recordings field by field.
 
-Usage: compare.py [--partial] A B   (folders; A is the original). Exit status 1 when they differ or are not complete.
+Usage: compare.py [--partial] A B   (folders; A is the original)
+Exit status 1 when they differ or are not complete.
   --partial   recordings of some scenarios only: what both lack is not missed
 """
 import json
@@ -52,7 +53,8 @@ def gaps(recording, folder, partial):
 
 
 def compare(left, right, limit=25, write=print, partial=False):
-    """The number of scenarios that differ, and of reasons why the recordings prove too little; tells each."""
+    """The number of scenarios that differ, and of reasons why the recordings prove too little;
+    tells each."""
     a, b = load(left), load(right)
     wrong = [gap for recording, folder in ((a, left), (b, right)) for gap in gaps(recording, folder, partial)]
     for gap in wrong:

@@ -1,4 +1,5 @@
-"""Placement's and Nova's databases as comparable text: which rows there are, without what hangs on time or on row numbers."""
+"""Placement's and Nova's databases as comparable text: which rows there are, without what hangs on
+time or on row numbers."""
 import json
 
 from database import rows

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 """nova-compute on Nova's own fake driver.
 
-Debian's package nova-compute brings libvirt and QEMU; the program itself is in python3-nova. The host's size comes from FAKE_VCPUS,
-FAKE_MEMORY_MB and FAKE_LOCAL_GB, its name and folder from FAKE_HOST and FAKE_STATE_PATH; while that folder has a file `size` with three
-numbers, the host is that large instead. FAKE_SPAWN_S and FAKE_DESTROY_S are seconds that starting and ending a server take; a test
-overrides them with TEST_FAKE_SPAWN_S and TEST_FAKE_DESTROY_S.
+Debian's package nova-compute brings libvirt and QEMU; the program itself is in python3-nova. The
+host's size comes from FAKE_VCPUS, FAKE_MEMORY_MB and FAKE_LOCAL_GB, its name and folder from
+FAKE_HOST and FAKE_STATE_PATH; while that folder has a file `size` with three numbers, the host is
+that large instead. FAKE_SPAWN_S and FAKE_DESTROY_S are seconds that starting and ending a server
+take; a test overrides them with TEST_FAKE_SPAWN_S and TEST_FAKE_DESTROY_S.
 """
 import os
 import sys
@@ -21,7 +22,8 @@ driver.vcpus, driver.memory_mb, driver.local_gb = SIZE
 
 
 def resizable(name):
-    """Before the driver tells its size, the file `size` is looked at: a test needs no restart for larger hosts."""
+    """Before the driver tells its size, the file `size` is looked at: a test needs no restart for
+    larger hosts."""
     real = getattr(fake.FakeDriver, name)
 
     def looked_up(self, *arguments, **options):
@@ -49,7 +51,8 @@ def slow(name, variable):
 
 
 def keep_identity(host, state_path):
-    """Newer computes refuse a second start without the identity of the first; the fake driver makes a new one each time."""
+    """Newer computes refuse a second start without the identity of the first; the fake driver makes
+    a new one each time."""
     if not hasattr(fake, 'uuids'):
         return
     identity = str(uuid.uuid5(uuid.NAMESPACE_DNS, host))

@@ -3,9 +3,10 @@
 
 Usage: fake_hosts.py N [--full]     (N hosts named fake00001…; 0 removes them)
 
-Each has 64 VCPUs, 256000 MB and 4000 GB. Without --full: four consumers of 8 VCPUs, 16000 MB and 160 GB each. With --full: four
-preemptible servers of 16 VCPUs, 64000 MB and 1000 GB each, copied from the one living server named `template` (its flavor made larger),
-and what is free on the real computes is taken by normal consumers: nothing fits anywhere without a victim.
+Each has 64 VCPUs, 256000 MB and 4000 GB. Without --full: four consumers of 8 VCPUs, 16000 MB and
+160 GB each. With --full: four preemptible servers of 16 VCPUs, 64000 MB and 1000 GB each, copied
+from the one living server named `template` (its flavor made larger), and what is free on the real
+computes is taken by normal consumers: nothing fits anywhere without a victim.
 """
 import sys
 
@@ -52,7 +53,8 @@ def columns(table):
 
 
 def insert_like(table, source, **changed):
-    """An `insert … select` of all columns of `table` from `source` (its alias must be s), some of them replaced by expressions."""
+    """An `insert … select` of all columns of `table` from `source` (its alias must be s), some of
+    them replaced by expressions."""
     names = columns(table)
     values = [changed.get(n, 's.`%s`' % n) for n in names]
     return 'insert into %s (%s) select %s from %s' % (table, ', '.join('`%s`' % n for n in names), ', '.join(values), source)
@@ -95,7 +97,8 @@ def consumers(used, table):
 
 
 def servers(template):
-    """Four preemptible servers on each host, of different ages, as rows like those of a living one."""
+    """Four preemptible servers on each host, of different ages, as rows like those of a living
+    one."""
     flavor = ", ".join("'$.cur.\"nova_object.data\".%s', %d" % pair for pair in (('vcpus', FULL[0]), ('memory_mb', FULL[1]), ('root_gb', FULL[2])))
     source = "nova_cell1.instances s join placement.bench_t t where s.uuid = '%s'" % template
     run(insert_like('nova_cell1.instances', source, uuid='t.cu', host='t.name', node='t.name', launched_on='t.name', vcpus=str(FULL[0]),
@@ -122,7 +125,8 @@ def main():
         consumers(used, 'placement.bench_t')
         if full:
             servers(one("select uuid from nova_cell1.instances where display_name = 'template' and deleted = 0"))
-            # The rest of the real computes: whatever is free there is held by consumers that no one may end.
+            # The rest of the real computes: whatever is free there is held by consumers that no one
+            # may end.
             run("insert into placement.consumers (created_at, uuid, project_id, user_id, generation) select utc_timestamp(), "
                 "concat('ebbf1111-0000-4000-8000-', lpad(id, 12, '0')), (select min(id) from placement.projects), "
                 "(select min(id) from placement.users), 1 from placement.resource_providers where name like 'compute%'",

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""A network endpoint for servers without networks: every collection is empty, and Nova is content with that.
+"""A network endpoint for servers without networks: every collection is empty, and Nova is content
+with that.
 
 Usage: fake_neutron.py PORT   (127.0.0.1 only; one line a request on standard output)
 """

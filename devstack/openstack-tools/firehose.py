@@ -1,4 +1,5 @@
-"""RabbitMQ's firehose (rabbitmqctl trace_on): every message that is published, as oslo.messaging means it."""
+"""RabbitMQ's firehose (rabbitmqctl trace_on): every message that is published, as oslo.messaging
+means it."""
 import json
 import os
 import re
@@ -58,7 +59,8 @@ class Firehose(threading.Thread):
         return taken
 
     def open_calls(self):
-        """How many calls to the scheduler wait for their final reply, among what was not taken yet."""
+        """How many calls to the scheduler wait for their final reply, among what was not taken
+        yet."""
         with self.lock:
             calls = {m['message']['_msg_id'] for m in self.messages if to_scheduler(m) and '_msg_id' in m['message']}
             ended = {m['message'].get('_msg_id') for m in self.messages if m['exchange'] == '' and m['message'].get('ending')}
@@ -79,7 +81,8 @@ def to_scheduler(message):
 
 
 def conversations(messages):
-    """What was asked of the scheduler and what it answered, its notifications, and what it was told."""
+    """What was asked of the scheduler and what it answered, its notifications, and what it was
+    told."""
     calls, notifications, told = {}, [], []
     for entry in messages:
         message = entry['message']

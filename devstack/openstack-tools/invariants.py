@@ -86,7 +86,8 @@ def problems():
 
 
 def check(what, seconds=90):
-    """Waits until the cloud is in order; says everything that is wrong when it does not come to that."""
+    """Waits until the cloud is in order; says everything that is wrong when it does not come to
+    that."""
     last = {}
 
     def in_order():

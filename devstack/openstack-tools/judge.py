@@ -1,4 +1,5 @@
-"""What counts as a fault: judgements of the bad days and of the benchmark, apart from the cloud, so that they can be tried without one."""
+"""What counts as a fault: judgements of the bad days and of the benchmark, apart from the cloud, so
+that they can be tried without one."""
 
 # Words of our scheduler's log: an answer with hosts, at once or after room was made.
 ANSWERED = ('selected', '-> done')
@@ -27,10 +28,12 @@ def at_rest(server, states=('ACTIVE', 'ERROR')):
 
 
 def whose_loss(ours, novas, fault='', broker_died=False, may_refuse=False):
-    """Why a server did not come, proved by what was logged about its request; a Fault where nothing proves that Nova lost it.
+    """Why a server did not come, proved by what was logged about its request; a Fault where nothing
+    proves that Nova lost it.
 
-    ours: lines of our scheduler's log about the request; novas: lines of the logs of Nova's API, conductor and computes; fault: what the
-    server itself says. broker_died: messages may have been lost with the broker; may_refuse: NoValidHost is an honest answer on this day.
+    ours: lines of our scheduler's log about the request; novas: lines of the logs of Nova's API,
+    conductor and computes; fault: what the server itself says. broker_died: messages may have been
+    lost with the broker; may_refuse: NoValidHost is an honest answer on this day.
     """
     last = ' / '.join(line.strip() for line in ours[-3:])
     if any(word in line for word in ANSWERED for line in ours):
@@ -55,7 +58,8 @@ def whose_loss(ours, novas, fault='', broker_died=False, may_refuse=False):
 
 
 def verdict(name, losses, active, wanted, least):
-    """Whether enough servers came: each is ACTIVE or lost for a proved reason, and at least `least` came."""
+    """Whether enough servers came: each is ACTIVE or lost for a proved reason, and at least `least`
+    came."""
     must(active + len(losses) == wanted, '%s died: of %d servers %d are ACTIVE and %d were looked into' % (name, wanted, active, len(losses)))
     must(active >= least, '%s died: %d of %d servers came, at least %d should: %s' % (name, active, wanted, least, ', '.join(sorted(losses))))
 
@@ -95,7 +99,8 @@ def shadow_faults(report):
 
 
 def full_cloud_faults(result):
-    """What must not be in the benchmark on full hosts: each request takes one victim's place, and no host gives more than it has."""
+    """What must not be in the benchmark on full hosts: each request takes one victim's place, and
+    no host gives more than it has."""
     faults = []
     if result['over_capacity']:
         faults.append('%d inventories gave away more than they have' % result['over_capacity'])

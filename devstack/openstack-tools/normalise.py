@@ -1,4 +1,5 @@
-"""Makes two recordings comparable: names for what was generated, and nothing that only says when."""
+"""Makes two recordings comparable: names for what was generated, and nothing that only says
+when."""
 import json
 import re
 
@@ -26,7 +27,8 @@ NESTED = {'allocation_request', 'spec'}
 
 
 class Names:
-    """Names for generated ids: servers, hosts, groups, images and so on, read from the databases."""
+    """Names for generated ids: servers, hosts, groups, images and so on, read from the
+    databases."""
 
     SOURCES = [
         ('server', 'select uuid, display_name as name from nova_cell1.instances order by id'),
@@ -56,7 +58,8 @@ class Names:
                     self.names[row['uuid']] = name if count == 1 else '%s#%d' % (name, count)
 
     def of(self, text, others):
-        """A text with every generated part replaced; what has no name is counted in `others`, in order of appearance."""
+        """A text with every generated part replaced; what has no name is counted in `others`, in
+        order of appearance."""
         def name(match):
             found = match.group(0)
             return self.names.get(found) or others.setdefault(found, 'id-%d' % (len(others) + 1))
@@ -67,7 +70,8 @@ class Names:
 
 
 def normal(value, names, others=None, key=None):
-    """The value with names for ids; dicts in the order of their keys, so that the count of unnamed ids is the same on both sides."""
+    """The value with names for ids; dicts in the order of their keys, so that the count of unnamed
+    ids is the same on both sides."""
     others = {} if others is None else others
     if isinstance(value, dict):
         return {names.of(k, others): normal(value[k], names, others, k) for k in sorted(value) if k not in IGNORED}

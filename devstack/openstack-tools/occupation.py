@@ -19,7 +19,8 @@ COLUMNS = {'vcpus': 0, 'ram': 1, 'disk': 2}
 
 
 class Occupation(threading.Thread):
-    """Looks as often as the database answers; remembers every moment at which more ran on a host than it has."""
+    """Looks as often as the database answers; remembers every moment at which more ran on a host
+    than it has."""
 
     def __init__(self):
         super().__init__(daemon=True)

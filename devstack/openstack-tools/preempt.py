@@ -1,4 +1,5 @@
-"""What the story and the bad days share: a cloud full of preemptible servers, and a record of what happened to whom."""
+"""What the story and the bad days share: a cloud full of preemptible servers, and a record of what
+happened to whom."""
 import threading
 import time
 
@@ -8,7 +9,8 @@ from invariants import Broken, check
 
 
 class Watch(threading.Thread):
-    """Looks at the servers several times a second while something happens; remembers their states, notices and ends."""
+    """Looks at the servers several times a second while something happens; remembers their states,
+    notices and ends."""
 
     def __init__(self, uuids):
         super().__init__(daemon=True)
@@ -55,7 +57,8 @@ AGES = [125, 40, 83, 35, 12, 47]
 
 
 def started_minutes(age):
-    """Minutes of the hour that has begun: what the operator loses, for a flavor without a price the only thing that counts."""
+    """Minutes of the hour that has begun: what the operator loses, for a flavor without a price the
+    only thing that counts."""
     return age % 60
 
 
@@ -119,7 +122,8 @@ def wait_up(computes):
 
 
 def rpc_client(transport, timeout):
-    """For pings of a scheduler. Debian's oslo.messaging (14.0) has no `get_rpc_client` yet, and newer ones do not want the class called."""
+    """For pings of a scheduler. Debian's oslo.messaging (14.0) has no `get_rpc_client` yet, and
+    newer ones do not want the class called."""
     import oslo_messaging
     make = getattr(oslo_messaging, 'get_rpc_client', oslo_messaging.RPCClient)
     return make(transport, oslo_messaging.Target(exchange='nova', topic='scheduler', version='1.0', namespace='baseapi'), timeout=timeout)

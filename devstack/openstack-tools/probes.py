@@ -41,7 +41,8 @@ def _ping(transport_url, server):
     oslo_messaging.set_transport_defaults(control_exchange='nova')
     transport = oslo_messaging.get_rpc_transport(cfg.CONF, transport_url)
     target = oslo_messaging.Target(topic='scheduler', server=server, namespace='baseapi', version='1.1')
-    make = getattr(oslo_messaging, 'get_rpc_client', oslo_messaging.RPCClient)  # Debian's 14.0 has only the class
+    # Debian's 14.0 has only the class.
+    make = getattr(oslo_messaging, 'get_rpc_client', oslo_messaging.RPCClient)
     try:
         return make(transport, target, timeout=30, retry=2).call({}, 'ping', arg=None)
     finally:

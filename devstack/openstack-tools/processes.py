@@ -1,4 +1,5 @@
-"""The stack's processes from Python: the same files as devstack/lib/openstack/processes.sh writes."""
+"""The stack's processes from Python: the same files as devstack/lib/openstack/processes.sh
+writes."""
 import os
 import signal
 import subprocess
@@ -39,7 +40,8 @@ def names():
 
 
 def start(name, environment=None):
-    """Starts a process with the command of its last start; what it writes is appended to its log."""
+    """Starts a process with the command of its last start; what it writes is appended to its
+    log."""
     if pid(name):
         return
     with open(log(name), 'a', encoding='utf-8') as out:
@@ -107,7 +109,8 @@ def cpu_seconds(name):
 
 
 def exact_cpu_seconds(name):
-    """Processor time of the threads of one process, to the nanosecond (cpu_seconds counts in hundredths). Threads that have ended are missing."""
+    """Processor time of the threads of one process, to the nanosecond (cpu_seconds counts in
+    hundredths). Threads that have ended are missing."""
     found, total = pid(name), 0
     for task in os.listdir('/proc/%d/task' % found) if found else []:
         try:

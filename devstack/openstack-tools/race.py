@@ -1,7 +1,8 @@
 """A race of two schedulers for the same victims, without a boot for each.
 
-Victims and newcomers are rows, copied from living servers; everything else is real: three computes that have grown, Placement, RabbitMQ, the
-agent, Nova's API. The newcomers are shelved servers that ask for a host, so that a scheduler sees that a caller waits for them.
+Victims and newcomers are rows, copied from living servers; everything else is real: three computes
+that have grown, Placement, RabbitMQ, the agent, Nova's API. The newcomers are shelved servers that
+ask for a host, so that a scheduler sees that a caller waits for them.
 """
 import os
 
@@ -52,8 +53,9 @@ def copies(template, table, **changed):
 
 
 class Race:
-    """The stage of a race: three hosts full of victims, and in each heat two newcomers of their size for each round. All rows are there from
-    the beginning: victims that are not dealt yet are on no host, and newcomers wait for one."""
+    """The stage of a race: three hosts full of victims, and in each heat two newcomers of their
+    size for each round. All rows are there from the beginning: victims that are not dealt yet are
+    on no host, and newcomers wait for one."""
 
     def __init__(self, stage, heats, rounds):
         self.stage, self.heats, self.rounds, self.ended = stage, heats, rounds, 0
@@ -76,7 +78,8 @@ class Race:
         return [r['cu'] for r in rows('select cu from placement.newcomer where n between %s and %s order by n', first, first + 2 * self.rounds - 1)]
 
     def deal(self, heat):
-        """Fills the hosts: as after boots of preemptible servers, and after those who came in the last heat have gone."""
+        """Fills the hosts: as after boots of preemptible servers, and after those who came in the
+        last heat have gone."""
         if heat:
             self.forget(self.newcomers(heat - 1))
         for host in HOSTS:
@@ -114,7 +117,8 @@ class Race:
         return answer
 
     def audit(self, heat, answer, seconds):
-        """Each newcomer has exactly one victim's place, and each of those victims is really gone, once."""
+        """Each newcomer has exactly one victim's place, and each of those victims is really gone,
+        once."""
         newcomers = self.newcomers(heat)
         needed = self.ended + len(newcomers)
         until('%d victims to be gone' % needed, seconds, lambda: one(

@@ -1,7 +1,9 @@
 #!/usr/bin/python3
-"""Runs the scenarios against the running stack and writes one JSON file each, with every conversation of the scheduler in it.
+"""Runs the scenarios against the running stack and writes one JSON file each, with every
+conversation of the scheduler in it.
 
-Usage: record.py OUT_FOLDER TAP.jsonl [NAME…]   (with names: only the scenarios whose name holds one of them, and what comes before is missing)
+Usage: record.py OUT_FOLDER TAP.jsonl [NAME…]
+With names: only the scenarios whose name holds one of them, and what comes before is missing.
 """
 import json
 import os
@@ -82,7 +84,8 @@ class Stage:
     def rpc(self, method, version, namespace=None, **arguments):
         """A call to the scheduler straight over RabbitMQ; the name of what it raises."""
         target = oslo_messaging.Target(exchange='nova', topic='scheduler', version=version, namespace=namespace)
-        make = getattr(oslo_messaging, 'get_rpc_client', oslo_messaging.RPCClient)  # Debian's 14.0 has only the class
+        # Debian's 14.0 has only the class.
+        make = getattr(oslo_messaging, 'get_rpc_client', oslo_messaging.RPCClient)
         client = make(self.transport, target, timeout=20)
         try:
             return client.call({}, method, **arguments)
@@ -97,7 +100,8 @@ class Stage:
         return services[0]['state'] == 'up'
 
     def settle(self):
-        """Until nothing is under way: every question answered, no task in Nova, the computes' books right, a moment without messages.
+        """Until nothing is under way: every question answered, no task in Nova, the computes' books
+        right, a moment without messages.
 
         The next decision then starts from the same facts in every run.
         """
@@ -111,8 +115,9 @@ class Stage:
 
 
 def claims(path, begin):
-    """What the writes to Placement have left: for each consumer the last one that was taken, in order of the first; nothing for a consumer that
-    was claimed for and given up again. How often that was tried on the way is no part of the answer, nor are refused writes."""
+    """What the writes to Placement have left: for each consumer the last one that was taken, in
+    order of the first; nothing for a consumer that was claimed for and given up again. How often
+    that was tried on the way is no part of the answer, nor are refused writes."""
     last = {}
     if os.path.exists(path):
         with open(path, encoding='utf-8') as file:
@@ -143,7 +148,8 @@ def main():
         try:
             record['outcome'] = function(stage)
             stage.settle()
-        except Exception as error:  # the others go on; a scenario that fails on one side only is a difference
+        # The others go on; a scenario that fails on one side only is a difference.
+        except Exception as error:
             failed += 1
             traceback.print_exc()
             record['error'] = '%s: %s' % (type(error).__name__, error)

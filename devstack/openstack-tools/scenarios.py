@@ -1,8 +1,10 @@
-"""The scenarios whose conversations are compared, one function each, in the order in which they run.
+"""The scenarios whose conversations are compared, one function each, in the order in which they
+run.
 
-A scenario takes the stage (`record.Stage`) and gives what a user of the API saw; that is compared, too. The numbers are those of the
-captures of a real Nova 26 that this list repeats; from 32 on are cases that they do not hold. Every step waits for the event that it has
-asked for. What one scenario leaves behind, later ones use, so they cannot be run alone.
+A scenario takes the stage (`record.Stage`) and gives what a user of the API saw; that is compared,
+too. The numbers are those of the captures of a real Nova 26 that this list repeats; from 32 on are
+cases that they do not hold. Every step waits for the event that it has asked for. What one scenario
+leaves behind, later ones use, so they cannot be run alone.
 """
 import os
 import time
@@ -30,7 +32,8 @@ def seen(server):
 
 
 def without_host(stage, server):
-    """A server is called SHELVED_OFFLOADED a moment before Nova writes that it has no host any more."""
+    """A server is called SHELVED_OFFLOADED a moment before Nova writes that it has no host any
+    more."""
     until('the shelved server to have left its host', 60, lambda: not stage.cloud.server(server)['OS-EXT-SRV-ATTR:host'])
     return seen(stage.cloud.server(server))
 
@@ -207,7 +210,8 @@ def evacuate(stage):
 
 @scenario(22, 'wait-for-periodic-sync')
 def periodic_sync(stage):
-    """Every compute tells about all its instances once in a while; the scheduler takes it and stays quiet."""
+    """Every compute tells about all its instances once in a while; the scheduler takes it and stays
+    quiet."""
     hosts = {row['host'] for row in rows("select host from nova_cell1.compute_nodes where deleted = 0 and host like 'compute%%'")}
 
     def told():
@@ -260,7 +264,8 @@ def bad_arguments(stage):
 
 @scenario(31, 'slow-placement-heartbeat')
 def slow_placement(stage):
-    """Placement stands still for 2.5 heartbeats: the caller must be kept waiting by exactly two of them."""
+    """Placement stands still for 2.5 heartbeats: the caller must be kept waiting by exactly two of
+    them."""
     pause = float(os.environ['STACK_RPC_TIMEOUT']) / 2 * 2.5
     with processes.pause('placement'):
         server = stage.cloud.create('slow', 'small')
@@ -273,7 +278,8 @@ def slow_placement(stage):
 
 @scenario(32, 'boot-too-many-at-once')
 def too_many(stage):
-    """Six fit and seven are asked for: the six claims are given back. The three-server form in full is 02."""
+    """Six fit and seven are asked for: the six claims are given back. The three-server form in full
+    is 02."""
     return sorted((str(seen(s)) for s in stage.boot_many('eight', 'large', 7)))
 
 
@@ -306,7 +312,8 @@ def resize_without_room(stage):
 
 @scenario(37, 'live-migrate-without-room')
 def live_migrate_without_room(stage):
-    """The only free place is taken first; a live migration then finds no host and leaves the server as it was."""
+    """The only free place is taken first; a live migration then finds no host and leaves the server
+    as it was."""
     stage.boot('filler', 'large')
     stage.settle()
     server = stage.ids['six-3']

@@ -2,7 +2,8 @@
 """What a shadow beside nova-scheduler has recorded, judged: the same answers, but for what only
 preemption can serve.
 
-Usage: shadow.py REPORT.json DECISIONS.jsonl   (what `ebbtide-manage shadow report -o json` printed, and the decisions in its database)
+Usage: shadow.py REPORT.json DECISIONS.jsonl
+The files: what `ebbtide-manage shadow report -o json` printed, and the decisions in its database.
 """
 import json
 import sys

@@ -1,7 +1,7 @@
 """A Slurm cluster whose cloud nodes are servers of this OpenStack, and a program beside slurmctld
-that makes them and gives them back with the rights of a tenant. Computes have Nova's fake driver, so
-that a slurmd is started for each server that Nova shows ACTIVE and killed when it goes. Slurm, slurmctld,
-the program, Nova, the scheduler and the agents are real.
+that makes them and gives them back with the rights of a tenant. Computes have Nova's fake driver,
+so that a slurmd is started for each server that Nova shows ACTIVE and killed when it goes. Slurm,
+slurmctld, the program, Nova, the scheduler and the agents are real.
 """
 import contextlib
 import os

@@ -232,8 +232,9 @@ def slow_hypervisors(stage):
 @chapter
 def deleted_while_room_is_made(stage):
     """The tenant deletes a server while its victim drains (Tempest's
-    test_delete_server_while_in_building_state, on a full cloud), and others
-    ask for room at the same moment: the victim lives on with its allocations, and no host ever runs more than it has."""
+    test_delete_server_while_in_building_state, on a full cloud), and others ask for room at the
+    same moment: the victim lives on with its allocations, and no host ever runs more than it
+    has."""
     ages = stage.fill('large.patient.preemptible')
     had = {uuid: held for uuid, held in allocations().items() if uuid in ages}
     lost, came = set(), 0
@@ -612,8 +613,8 @@ def room_before_it_is_asked_for(stage):
 
 @chapter
 def servers_that_come_back(stage):
-    """[ebbtide] comeback: servers that were stopped and shelved for a normal one come back when there
-    is room, with what they held; one that its owner starts gets its claim, too."""
+    """[ebbtide] comeback: servers that were stopped and shelved for a normal one come back when
+    there is room, with what they held; one that its owner starts gets its claim, too."""
     cloud = stage.cloud
     keys = {'ebbtide:preemptible': 'true', 'ebbtide:grace_seconds': '2'}
     made = [cloud.flavor('slim.' + name, 4, 8000, 1, specs) for name, specs in (
@@ -813,8 +814,9 @@ def a_weigher_of_the_operator(stage):
 
 @chapter
 def plugins_for_all_schedulers(stage):
-    """A weigher that is added through the API is compared while it is in shadow, counts from the next
-    request on and after a restart, and a cost module is chosen there; until they are taken away."""
+    """A weigher that is added through the API is compared while it is in shadow, counts from the
+    next request on and after a restart, and a cost module is chosen there; until they are taken
+    away."""
     def asked(method, path, body=None):
         return stage.cloud.request('preemption', method, '/v1' + path, body)
     with open(FIRST_WEIGHER, 'rb') as file:
@@ -857,8 +859,8 @@ def plugins_for_all_schedulers(stage):
 
 @chapter
 def a_cost_module_in_shadow(stage):
-    """To a cost module all servers are alike, so that it would take the youngest; in shadow it says so, and the
-    cheapest goes."""
+    """To a cost module all servers are alike, so that it would take the youngest; in shadow it says
+    so, and the cheapest goes."""
     def asked(method, path, body=None):
         return stage.cloud.request('preemption', method, '/v1' + path, body)
     with open(FIRST_COST_MODULE, 'rb') as file:
@@ -871,7 +873,8 @@ def a_cost_module_in_shadow(stage):
         report = until('a comparison', 30, lambda: (lambda told: told if int(told['decisions']) >= 1 else None)(asked('GET', '/shadow').json()))
         decided, shadow = report['decided'], report['in_shadow']
         must(int(report['failed']) == 0 and int(decided['victims']) == int(shadow['victims']) == 1, 'the report is %s' % report)
-        # Another victim, maybe on the same host: dearer by the cost module in use, alike by the one in shadow.
+        # Another victim, maybe on the same host: dearer by the cost module in use, alike by the one
+        # in shadow.
         must(decided['cost'] < shadow['cost'] and decided['shadow_cost'] == shadow['shadow_cost'] > 0, 'the report is %s' % report)
         print('      %s in shadow: its victim would cost %.0f instead of %.0f %s' % (
             report['what'], shadow['cost'], decided['cost'], report['cost_unit']), flush=True)

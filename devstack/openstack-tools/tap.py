@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""A tap in front of an HTTP service on loopback: passes everything on and writes each exchange down, without tokens.
+"""A tap in front of an HTTP service on loopback: passes everything on and writes each exchange
+down, without tokens.
 
 Usage: tap.py LISTEN_PORT TARGET_PORT OUT.jsonl
 """

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""Writes integration/nova/src/options/declared.tsv: every option that Nova declares, as the oracle's process sees them.
+"""Writes integration/nova/src/options/declared.tsv: every option that Nova declares, as the
+oracle's process sees them.
 
-    /path/to/venv/bin/python integration/nova/declared_options.py > integration/nova/src/options/declared.tsv
+    cd integration/nova
+    /path/to/venv/bin/python declared_options.py > src/options/declared.tsv
 
-Columns: group, name, kind, least, most, choices. Kinds: bool, int, float, str, words (a list of text), ints (a list of whole
-numbers), names (several values, each text), any (not checked here: none of those shapes a decision).
+Columns: group, name, kind, least, most, choices. Kinds: bool, int, float, str, words (a list of
+text), ints (a list of whole numbers), names (several values, each text), any (not checked here:
+none of those shapes a decision).
 """
 import os
 import sys

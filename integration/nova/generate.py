@@ -5,8 +5,9 @@
     PYTHONHASHSEED=0 nova_oracle.py --pair cases.jsonl > pairs.jsonl
     PYTHONHASHSEED=1 nova_oracle.py --check pairs.jsonl    # leave out what depends on the seed
 
-Each case is one of the corpus with a few of its values replaced: by the smallest and largest, by null, by values of another type, by
-text that is nearly a number, by keys that are nearly known. Hosts are cut down to a few, so that each difference is easy to read.
+Each case is one of the corpus with a few of its values replaced: by the smallest and largest, by
+null, by values of another type, by text that is nearly a number, by keys that are nearly known.
+Hosts are cut down to a few, so that each difference is easy to read.
 """
 import copy
 import gzip

@@ -5,9 +5,10 @@
     PYTHONHASHSEED=0 nova_oracle.py --pair cases.jsonl > pairs.jsonl
     PYTHONHASHSEED=1 nova_oracle.py --check pairs.jsonl    # leave out what depends on the seed
 
-Each case has a few hosts and one or two themes (see THEMES): extra specs with every operator and with any attribute of a host
-state, JSON queries of any shape, networks, image properties with every odd value, aggregates, pre-filters and what becomes of
-flavor and image in the query, options of the wrong kind. Values are drawn near to what just works.
+Each case has a few hosts and one or two themes (see THEMES): extra specs with every operator and
+with any attribute of a host state, JSON queries of any shape, networks, image properties with every
+odd value, aggregates, pre-filters and what becomes of flavor and image in the query, options of the
+wrong kind. Values are drawn near to what just works.
 """
 import json
 import random

@@ -4,9 +4,11 @@
     generate_numa_pci.py SEED COUNT > cases.jsonl
     nova_oracle.py --pair cases.jsonl > pairs.jsonl
 
-Most cases have one host and several instances with only these two filters, so that `schedule.touched` shows what each instance
-took of NUMA cells and PCI pools. The others have several hosts, for the isolated verdicts. Numbers are drawn near to what just
-fits, and now and then something is broken: hosts without thread siblings, mappings without providers, requests without specs.
+Most cases have one host and several instances with only these two filters, so that
+`schedule.touched` shows what each instance took of NUMA cells and PCI pools. The others have
+several hosts, for the isolated verdicts. Numbers are drawn near to what just fits, and now and then
+something is broken: hosts without thread siblings, mappings without providers, requests without
+specs.
 """
 import json
 import random
@@ -30,7 +32,8 @@ def subset(r, items, p):
 # ------------------------------------------------------------------ hosts
 
 def cores_of(r, first, threads, style, total, roomy):
-    """Thread sets of one cell: neighbours, or halves of the host, as two kinds of firmware count."""
+    """Thread sets of one cell: neighbours, or halves of the host, as two kinds of firmware
+    count."""
     n = r.choice({'': [1, 2, 3, 4, 6, 8], 'roomy': [4, 6, 8, 8], 'large': [6, 12, 16, 20]}[roomy])
     if style == 'neighbours':
         return [list(range(first + i * threads, first + (i + 1) * threads)) for i in range(n)]
@@ -262,7 +265,8 @@ def guest_topology(r, hosts):
 
 
 def one_core(r, number, threads, stride):
-    """A cell of a core or two with threads far apart: their numbers want the same place in a Python set."""
+    """A cell of a core or two with threads far apart: their numbers want the same place in a Python
+    set."""
     first = number * r.choice([1, 2, 3])
     cores = [sorted(first + core + t * stride for t in range(threads)) for core in range(r.choice([1, 1, 2]))]
     cpus = sorted({c for core in cores for c in core})

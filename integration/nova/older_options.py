@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""Writes cli/config-check/src/older_options.tsv: options that the oldest supported Nova (26, Zed) and its libraries declare and the newest
-does not. A nova.conf of a release between them may have them; Ebbtide reads none of them here.
+"""Writes cli/config-check/src/older_options.tsv: options that the oldest supported Nova (26, Zed)
+and its libraries declare and the newest does not. A nova.conf of a release between them may have
+them; Ebbtide reads none of them here.
 
-    /usr/bin/python3 integration/nova/older_options.py > cli/config-check/src/older_options.tsv     (Debian 12, python3-nova)
+On Debian 12 with python3-nova:
+
+    /usr/bin/python3 integration/nova/older_options.py > cli/config-check/src/older_options.tsv
 
 Columns: group, name.
 """

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Makes a larger input for bench_nova.py out of a smaller one: the same hosts again and again, with names of their own.
+"""Makes a larger input for bench_nova.py out of a smaller one: the same hosts again and again, with
+names of their own.
 
   repeat_hosts.py hosts_10000.jsonl.gz 50000 hosts_50000.jsonl
 
-Host and node names, UUIDs of nodes and instances get the number of the repetition; aggregates have the hosts of all repetitions.
+Host and node names, UUIDs of nodes and instances get the number of the repetition; aggregates have
+the hosts of all repetitions.
 """
 import gzip
 import json

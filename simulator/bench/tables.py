@@ -6,8 +6,9 @@
   tables.py document DIR DOC  writes all tables into the document DOC, between its markers:
                               <!-- figures: NAME --> … <!-- end of figures -->
 
-Reads preempt.json, request.json, memory.json, figure2.json, nova.json, service.json, service_preempting.json, service_create.json, instructions.txt;
-for a file that is not there the document says so.
+Reads preempt.json, request.json, memory.json, figure2.json, nova.json, service.json,
+service_preempting.json, service_create.json, instructions.txt; for a file that is not there the
+document says so.
 """
 import json
 import os

@@ -112,7 +112,8 @@ stack_table() {
   source $stack_home/openrc
   openstack compute service list
   openstack server create --flavor small --image tiny --network none one
-  openstack server create --flavor large.preemptible --image tiny --network none cheap   # may be evacuated for a normal one
+  # A preemptible server, which may be evacuated for a normal one:
+  openstack server create --flavor large.preemptible --image tiny --network none cheap
   openstack server list --long
   ./devstack/openstack status
   ./devstack/openstack down

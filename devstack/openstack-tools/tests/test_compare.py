@@ -1,4 +1,5 @@
-"""The comparison of recordings finds what it exists for. Run by ./devstack/test; needs nothing but Python."""
+"""The comparison of recordings finds what it exists for. Run by ./devstack/test; needs nothing but
+Python."""
 import json
 import os
 import sys

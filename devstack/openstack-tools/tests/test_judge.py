@@ -1,4 +1,5 @@
-"""The judgements of bad days and benchmark find what they exist for. Run by ./devstack/test; needs nothing but Python."""
+"""The judgements of bad days and benchmark find what they exist for. Run by ./devstack/test; needs
+nothing but Python."""
 import os
 import sys
 import unittest

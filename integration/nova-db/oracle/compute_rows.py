@@ -2,8 +2,9 @@
 
     VENV/bin/python compute_rows.py | gzip -9n > ../tests/vectors/compute_rows.jsonl.gz
 
-with a VENV that has nova==34.0.0. Each line: {"row": columns as the database gives them, "state": fields of HostState} or, where
-Nova raises, {"row": ..., "error": class}. The rows are made from a seed, so that a second run gives the same file.
+with a VENV that has nova==34.0.0. Each line: {"row": columns as the database gives them, "state":
+fields of HostState} or, where Nova raises, {"row": ..., "error": class}. The rows are made from a
+seed, so that a second run gives the same file.
 """
 import datetime
 import json

@@ -3,8 +3,9 @@
 
     python3 integration/nova-objects/tests/captures.py /path/to/wire
 
-The folder holds a file NN-scenario.json for each conversation, with the messages and their decoded `oslo.message`. One message a line:
-scenario, exchange, routing key, what it is, and the decoded body. Files of AMQP frames are left out.
+The folder holds a file NN-scenario.json for each conversation, with the messages and their decoded
+`oslo.message`. One message a line: scenario, exchange, routing key, what it is, and the decoded
+body. Files of AMQP frames are left out.
 """
 import glob
 import gzip

@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 """Nova as the oracle for versioned objects.
 
-    /opt/nova/bin/python integration/nova-objects/tests/nova_objects.py write    # writes tests/vectors/requests.jsonl.gz
-    /opt/nova/bin/python integration/nova-objects/tests/nova_objects.py read < selections.jsonl   # reads what Ebbtide wrote
+    cd integration/nova-objects/tests
+    /opt/nova/bin/python nova_objects.py write                      # vectors/requests.jsonl.gz
+    /opt/nova/bin/python nova_objects.py read < selections.jsonl    # what Ebbtide wrote
 
-`write` takes the requests of integration/nova/corpus, builds Nova's own objects from them as the oracle does, and keeps of each
-what goes over the wire, and the two notifications that Nova makes of it. One line each: case (with the request only), wire, legacy,
-versioned,
-and the query of Placement without what Nova's filters of requests add. Requests that Nova itself refuses are left out. Some get what the corpus has not: places of request groups,
-parameters of the whole request, networks, retries, a cell, security groups.
+`write` takes the requests of integration/nova/corpus, builds Nova's own objects from them as the
+oracle does, and keeps of each what goes over the wire, and the two notifications that Nova makes of
+it. One line each: case (with the request only), wire, legacy, versioned, and the query of Placement
+without what Nova's filters of requests add. Requests that Nova itself refuses are left out. Some
+get what the corpus has not: places of request groups, parameters of the whole request, networks,
+retries, a cell, security groups.
 
-`read` takes one reply of select_destinations a line, lets Nova's serializer read it, looks at every field as the conductor does, and
-writes it again; it fails at the first that Nova does not take, or that Nova writes differently.
+`read` takes one reply of select_destinations a line, lets Nova's serializer read it, looks at every
+field as the conductor does, and writes it again; it fails at the first that Nova does not take, or
+that Nova writes differently.
 """
 import gzip
 import json

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Writes tests/vectors.json.gz: odd configuration files, and what Python's oslo.config makes of them.
+"""Writes tests/vectors.json.gz: odd configuration files, and what Python's oslo.config makes of
+them.
 
     /opt/nova/bin/python integration/oslo-config/tests/oslo_config_oracle.py
 
-A case has files (in order), files of a directory, an environment, options with their kinds, and for each option the value, or that
-there is an error. Where the files themselves are refused, `load` says so.
+A case has files (in order), files of a directory, an environment, options with their kinds, and for
+each option the value, or that there is an error. Where the files themselves are refused, `load`
+says so.
 """
 import gzip
 import json

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """The real Placement, in this process, on SQLite in memory.
 
-Reads one request a line, {"method", "path", "version", "body"}, and writes one answer a line, {"status", "body"}.
-`{"reset": true}` empties the database. Needs Debian's python3-placement.
+Reads one request a line, {"method", "path", "version", "body"}, and writes one answer a line,
+{"status", "body"}. `{"reset": true}` empties the database. Needs Debian's python3-placement.
 """
 
 import json

@@ -13,11 +13,13 @@ class _Rows(dict):
 
 
 class Hosts(_Rows):
-    """The hosts that passed the filters: `hosts['free_vcpus']` is a list with one number each, texts likewise. Their order means nothing."""
+    """The hosts that passed the filters: `hosts['free_vcpus']` is a list with one number each,
+    texts likewise. Their order means nothing."""
 
 
 class Candidates(_Rows):
-    """Preemptible instances that could have to leave: `candidates['age_seconds']` is a list with one number each."""
+    """Preemptible instances that could have to leave: `candidates['age_seconds']` is a list with
+    one number each."""
 
 
 class Request:

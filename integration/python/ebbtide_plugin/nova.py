@@ -3,8 +3,9 @@
     ebbtide-nova-weighers --listen unix:/run/ebbtide/nova.sock --config-file /etc/nova/nova.conf \\
         --weigher nova.scheduler.weights.ram.RAMWeigher --weigher my.module.MyWeigher
 
-A weigher gets what it would get in Nova: HostState and RequestSpec objects of the installed Nova, filled with what Ebbtide knows of its hosts.
-What it does not know stays as Nova has it for a host that has told nothing: pci_stats, numa_topology, metrics, cpu_info, host_ip.
+A weigher gets what it would get in Nova: HostState and RequestSpec objects of the installed Nova,
+filled with what Ebbtide knows of its hosts. What it does not know stays as Nova has it for a host
+that has told nothing: pci_stats, numa_topology, metrics, cpu_info, host_ip.
 """
 import argparse
 import importlib
@@ -52,7 +53,8 @@ def _blank(name):
 
 
 def _aggregates(hosts):
-    """For each text about aggregates the aggregates, each with those of its hosts that are weighed."""
+    """For each text about aggregates the aggregates, each with those of its hosts that are
+    weighed."""
     from nova import objects
     known, by_text = {}, {}
     for host, text in zip(hosts['host_name'], hosts['aggregates']):

@@ -96,7 +96,8 @@ def _answer(function):
             return function(request)
         except _Refused as refused:
             context.abort(refused.code, str(refused))
-        except Exception as error:  # whatever a plugin does: its words go to the operator, the rest to our log
+        # Whatever a plugin does: its words go to the operator, the rest to our log.
+        except Exception as error:
             LOG.exception('%s failed', request.plugin)
             context.abort(grpc.StatusCode.INTERNAL, '%s: %s' % (type(error).__name__, error))
     return answer

@@ -1,4 +1,5 @@
-"""The messages of the contract, made from its description: no generated code that would belong to one version of protobuf."""
+"""The messages of the contract, made from its description: no generated code that would belong to
+one version of protobuf."""
 import os
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory

@@ -1,4 +1,5 @@
-"""Nova's own weighers through the service, against what Nova has answered (integration/nova/corpus). The compiled-in ones are held against the same."""
+"""Nova's own weighers through the service, against what Nova has answered
+(integration/nova/corpus). The compiled-in ones are held against the same."""
 import gzip
 import json
 import os

@@ -1,4 +1,5 @@
-"""The other side of the interoperability tests: Python's own oslo.messaging, as a server, a client or a listener.
+"""The other side of the interoperability tests: Python's own oslo.messaging, as a server, a client
+or a listener.
 
     peer.py server   URL EXCHANGE TOPIC HOST
     peer.py client   URL EXCHANGE            JSON list of steps

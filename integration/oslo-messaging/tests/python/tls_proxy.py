@@ -1,6 +1,8 @@
 """A broker with TLS: takes TLS connections and passes them on to a broker without.
 
-    tls_proxy.py FOLDER BROKER_PORT [client]      with "client": clients must show a certificate of the CA
+    tls_proxy.py FOLDER BROKER_PORT [client]
+
+With "client" clients must show a certificate of the CA.
 
 It writes READY and the port.
 """

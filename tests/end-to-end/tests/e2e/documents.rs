@@ -1,5 +1,6 @@
 //! Documents that have to keep up with the code.
 
+mod columns;
 mod links;
 
 use std::collections::BTreeSet;
