@@ -73,6 +73,8 @@ _packages_present() {
         slurm)
             for dir in slurmctld slurmd sbatch scontrol sinfo squeue munged unshare nsenter ip; do _packages_have "$dir" || return 1; done
             compgen -G '/usr/lib/*/slurm-wlm/select_cons_tres.so' >/dev/null ;;
+        # What scrapes a region in tests, and what tests its rules.
+        prometheus) _packages_have prometheus && _packages_have promtool ;;
         # A root file system of Debian, an index of packages, a config drive, and a network's DHCP.
         guest-image)
             for dir in mmdebstrap dpkg-scanpackages mke2fs genisoimage dnsmasq; do _packages_have "$dir" || return 1; done ;;
@@ -103,6 +105,7 @@ _packages_names() {
         plugins-python) echo python3-venv ;;
         curl) echo curl ;;
         slurm) echo slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge iproute2 util-linux ;;
+        prometheus) echo prometheus ;;
         guest-image) echo mmdebstrap dpkg-dev e2fsprogs genisoimage dnsmasq-base ;;
         # nova-compute would bring libvirt and QEMU; its code is in python3-nova, and the fake
         # driver needs python3-fixtures.
@@ -121,6 +124,7 @@ _packages_units() {
         oslo-messaging|placement|nova-weighers) ;;
         network) echo nftables.service ;;
         faketime | plugins-* | guest-image) ;;
+        prometheus) echo prometheus.service ;;
         slurm) echo slurmctld.service slurmd.service munge.service ;;
         libvirt) echo libvirtd.service libvirt-guests.service virtlogd.{service,socket} virtlockd.{service,socket} libvirtd{,-ro,-admin}.socket ;;
         openstack) echo {nova-api,nova-api-metadata,nova-conductor,nova-scheduler,placement-api,keystone,glance-api,memcached}.service ;;
@@ -214,12 +218,12 @@ _packages_install() (
 
 # ensure_packages SERVICE...   with SERVICE one of rabbitmq, mariadb, postgresql, oslo-messaging,
 #                              libvirt, network, faketime, placement, nova-weighers, plugins-c,
-#                              plugins-python, slurm, guest-image, openstack.
+#                              plugins-python, slurm, prometheus, guest-image, openstack.
 ensure_packages() {
     local service missing=() packages='' command
     for service in "$@"; do
         if [ -z "$(_packages_names "$service")" ]; then
-            echo "ensure_packages: unknown service '$service'; known are rabbitmq, mariadb, postgresql, oslo-messaging, libvirt, network, faketime, placement, nova-weighers, plugins-c, plugins-python, slurm, guest-image, openstack" >&2
+            echo "ensure_packages: unknown service '$service'; known are rabbitmq, mariadb, postgresql, oslo-messaging, libvirt, network, faketime, placement, nova-weighers, plugins-c, plugins-python, slurm, prometheus, guest-image, openstack" >&2
             return 1
         fi
     done
@@ -264,7 +268,7 @@ ensure_packages() {
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     set -euo pipefail
     if [ $# -eq 0 ]; then
-        echo "usage: $0 rabbitmq|mariadb|postgresql|oslo-messaging|libvirt|network|faketime|placement|nova-weighers|plugins-c|plugins-python|slurm|openstack ..." >&2
+        echo "usage: $0 rabbitmq|mariadb|postgresql|oslo-messaging|libvirt|network|faketime|placement|nova-weighers|plugins-c|plugins-python|slurm|prometheus|openstack ..." >&2
         exit 2
     fi
     ensure_packages "$@"

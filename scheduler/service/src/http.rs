@@ -17,6 +17,7 @@ use axum::routing::get;
 use axum::serve::IncomingStream;
 use ebbtide_bus::BusStatus;
 use ebbtide_region::Region;
+use ebbtide_runtime::clock;
 use tokio::sync::watch;
 
 /// The sources of the pages.
@@ -98,12 +99,15 @@ async fn metrics(
     }
     pages.metrics.set_duty(pages.duty.present().is_some());
     pages.metrics.set_plugins(&pages.plugins.live().list());
-    if let Ok(summary) = pages.region_actor.read(Region::summary).await {
+    let now = clock::now();
+    let look = move |region: &Region| (region.summary(), region.figures(now));
+    if let Ok((summary, figures)) = pages.region_actor.read(look).await {
         pages.metrics.set(
             &summary,
             pages.outbox.depth(),
             pages.bus.borrow().is_ready(),
         );
+        pages.metrics.set_figures(&figures);
     }
     (
         [(header::CONTENT_TYPE, ebbtide_metrics::CONTENT_TYPE)],

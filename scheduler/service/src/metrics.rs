@@ -2,17 +2,20 @@
 
 use ebbtide_engine::CloudTotals;
 use ebbtide_metrics::{shown, shown_seconds};
-use ebbtide_model::{CloudEvent, DecisionOutcome};
+use ebbtide_model::{CloudEvent, DecisionId, DecisionOutcome};
 use ebbtide_plugins::Plugin;
+use ebbtide_region::RegionFigures;
+use ebbtide_runtime::clock;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::exemplar::HistogramWithExemplars;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -29,6 +32,35 @@ struct Label {
 struct ClassLabel {
     resource_class: String,
     state: String,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct UseLabel {
+    resource_class: String,
+    kind: &'static str,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ResourceLabel {
+    resource_class: String,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct FlavorLabel {
+    flavor: String,
+}
+
+/// Servers of one project and flavor.
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ProjectLabel {
+    project_id: String,
+    flavor: String,
+}
+
+/// The label of an exemplar: `ebbtide explain` shows the decision.
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct DecisionLabel {
+    decision_id: String,
 }
 
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -54,7 +86,7 @@ impl std::fmt::Debug for Metrics {
 pub(crate) struct Metrics {
     registry: Arc<Registry>,
     decisions: Family<Label, Counter>,
-    decision_seconds: Histogram,
+    decision_seconds: HistogramWithExemplars<DecisionLabel>,
     evacuations: Family<Label, Counter>,
     victims: Counter,
     commits: Family<Label, Counter>,
@@ -79,6 +111,11 @@ pub(crate) struct Metrics {
     refusals: Family<Label, Counter>,
     plugin_calls: Family<PluginLabel, Counter>,
     plugins: Family<Label, Gauge>,
+    capacity: Family<ResourceLabel, Gauge>,
+    used: Family<UseLabel, Gauge>,
+    overtime: Gauge<f64, AtomicU64>,
+    running: Family<ProjectLabel, Gauge>,
+    prices: Family<FlavorLabel, Gauge<f64, AtomicU64>>,
 }
 
 /// Counts refusals by reason, wherever a mode of the service has its metrics. Cheap to clone.
@@ -119,7 +156,7 @@ impl Metrics {
                 to,
                 "decision",
                 "Time that the region took for a request, without the commit",
-                seconds(),
+                HistogramWithExemplars::new(exponential_buckets(1e-6, 4.0, 12)),
             ),
             evacuations: shown(
                 to,
@@ -232,6 +269,37 @@ impl Metrics {
                 "Plugins by state: used, disabled, shadow, resting, missing",
                 Family::default(),
             ),
+            capacity: shown(
+                to,
+                "capacity",
+                "What servers may use in all, by resource class",
+                Family::default(),
+            ),
+            used: shown(
+                to,
+                "used",
+                "Used amount by resource class: normal (what no eviction frees), preemptible, \
+                 leaving",
+                Family::default(),
+            ),
+            overtime: shown_seconds(
+                to,
+                "evacuation_overtime",
+                "How long the latest evacuation under way has lasted beyond its grace period",
+                Gauge::default(),
+            ),
+            running: shown(
+                to,
+                "preemptible_servers",
+                "Preemptible servers that run, by project and flavor, for rating",
+                Family::default(),
+            ),
+            prices: shown(
+                to,
+                "price_per_hour",
+                "Present price of a server of the flavor for an hour",
+                Family::default(),
+            ),
             registry: Arc::new(registry),
         };
         metrics.begin_at_zero();
@@ -255,8 +323,13 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn decided(&self, took: Duration) {
-        self.decision_seconds.observe(took.as_secs_f64());
+    /// A request was decided. The decision's identifier, if it is stored, is the exemplar.
+    pub(crate) fn decided(&self, took: Duration, decision: Option<DecisionId>) {
+        let exemplar = decision.map(|id| DecisionLabel {
+            decision_id: id.to_string(),
+        });
+        self.decision_seconds
+            .observe(took.as_secs_f64(), exemplar, Some(clock::wall()));
     }
 
     pub(crate) fn speculated(&self, kept: u64, conflicts: u64) {
@@ -368,10 +441,52 @@ impl Metrics {
                 self.free.get_or_create(&label).set(free);
             }
         }
+        for class in &summary.totals {
+            let resource_class = class.class.to_string();
+            let label = ResourceLabel {
+                resource_class: resource_class.clone(),
+            };
+            self.capacity.get_or_create(&label).set(class.capacity);
+            for (kind, amount) in [
+                ("normal", class.normal),
+                ("preemptible", class.preemptible),
+                ("leaving", class.leaving),
+            ] {
+                let label = UseLabel {
+                    resource_class: resource_class.clone(),
+                    kind,
+                };
+                self.used.get_or_create(&label).set(amount);
+            }
+        }
         self.under_way.set(count(summary.evacuations));
         self.contested.set(count(summary.contested));
         self.outbox.set(count(outbox));
         self.bus_connected.set(i64::from(bus_connected));
+    }
+
+    /// Sets what is read from the region for this page alone.
+    #[allow(clippy::cast_precision_loss)] // Amounts for people, far below 2^53.
+    pub(crate) fn set_figures(&self, figures: &RegionFigures) {
+        self.overtime.set(figures.overtime_millis as f64 / 1e3);
+        // A project or flavor that has none any more goes.
+        self.running.clear();
+        for ((project, flavor), count) in &figures.running {
+            let label = ProjectLabel {
+                project_id: project.clone(),
+                flavor: flavor.clone(),
+            };
+            let count = i64::try_from(*count).unwrap_or(i64::MAX);
+            self.running.get_or_create(&label).set(count);
+        }
+        self.prices.clear();
+        for price in &figures.prices {
+            let label = FlavorLabel {
+                flavor: price.flavor.clone(),
+            };
+            let amount = price.price.micros() as f64 / 1e6;
+            self.prices.get_or_create(&label).set(amount);
+        }
     }
 
     /// Sets the metrics of the plugins.

@@ -2,16 +2,21 @@
 
 use crate::headroom::HeadroomRule;
 use crate::preemption::{Preemption, PreemptionState, Victim, VictimState};
+use ebbtide_engine::ClassUsage;
 use ebbtide_metrics::{shown, shown_seconds};
+use ebbtide_model::Money;
 use ebbtide_nova_cloud::Counts;
+use ebbtide_runtime::clock;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::exemplar::HistogramWithExemplars;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::histogram::exponential_buckets;
 use prometheus_client::registry::Registry;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 #[derive(Debug, Clone, Copy, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -26,6 +31,38 @@ struct ProjectLabel {
     flavor: String,
 }
 
+/// The label of an exemplar: the request's lines in the logs of all services have it.
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct RequestLabel {
+    request_id: String,
+}
+
+/// The longest identifier of a request that becomes an exemplar, because OpenMetrics allows 128
+/// characters in all. Nova's have 40.
+const LONGEST_REQUEST_ID: usize = 64;
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct FlavorLabel {
+    flavor: String,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ResourceLabel {
+    resource_class: String,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct UseLabel {
+    resource_class: String,
+    kind: &'static str,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ClassLabel {
+    resource_class: String,
+    state: &'static str,
+}
+
 /// A rule of headroom; without an aggregate: on any host.
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct HeadroomLabel {
@@ -38,7 +75,7 @@ struct HeadroomLabel {
 pub(crate) struct Metrics {
     registry: Arc<Registry>,
     requests: Family<Label, Counter>,
-    seconds: Family<Label, Histogram>,
+    seconds: Family<Label, HistogramWithExemplars<RequestLabel>>,
     claims: Family<Label, Counter>,
     questions: Counter,
     preemptions: Family<Label, Counter>,
@@ -55,12 +92,18 @@ pub(crate) struct Metrics {
     comebacks: Family<Label, Counter>,
     waiting: Gauge,
     running: Family<ProjectLabel, Gauge>,
+    prices: Family<FlavorLabel, Gauge<f64, AtomicU64>>,
+    overtime: Gauge<f64, AtomicU64>,
+    capacity: Family<ResourceLabel, Gauge>,
+    used: Family<UseLabel, Gauge>,
+    free: Family<ClassLabel, Gauge>,
 }
 
 impl Default for Metrics {
     fn default() -> Self {
         // 0.1 ms to 7 minutes, by factors of four.
-        let seconds: fn() -> Histogram = || Histogram::new(exponential_buckets(1e-4, 4.0, 12));
+        let seconds: fn() -> HistogramWithExemplars<RequestLabel> =
+            || HistogramWithExemplars::new(exponential_buckets(1e-4, 4.0, 12));
         let mut registry = Registry::with_prefix("ebbtide");
         let to = &mut registry;
         Self {
@@ -158,21 +201,57 @@ impl Default for Metrics {
                 "Preemptible servers that run, by project and flavor, for rating",
                 Family::default(),
             ),
+            prices: shown(
+                to,
+                "price_per_hour",
+                "Present price of a server of the flavor for an hour",
+                Family::default(),
+            ),
+            overtime: shown_seconds(
+                to,
+                "evacuation_overtime",
+                "How long the latest preemption has lasted beyond its victims' grace periods",
+                Gauge::default(),
+            ),
+            capacity: shown(
+                to,
+                "capacity",
+                "What servers may use in all, by resource class",
+                Family::default(),
+            ),
+            used: shown(
+                to,
+                "used",
+                "Used amount by resource class: normal (what no eviction frees), preemptible, \
+                 leaving",
+                Family::default(),
+            ),
+            free: shown(
+                to,
+                "free",
+                "Free amount by resource class and state (full: h_f, normal: h_n)",
+                Family::default(),
+            ),
             registry: Arc::new(registry),
         }
     }
 }
 
 impl Metrics {
-    pub(crate) fn answered(&self, kind: &'static str, whole: Duration) {
+    /// A request was answered. Its identifier is the exemplar of its time.
+    pub(crate) fn answered(&self, kind: &'static str, whole: Duration, request_id: Option<String>) {
         self.requests.get_or_create(&Label { kind }).inc();
-        self.took("whole", whole);
+        let request_id = request_id.filter(|id| id.len() <= LONGEST_REQUEST_ID);
+        let exemplar = request_id.map(|request_id| RequestLabel { request_id });
+        self.seconds
+            .get_or_create(&Label { kind: "whole" })
+            .observe(whole.as_secs_f64(), exemplar, Some(clock::wall()));
     }
 
     pub(crate) fn took(&self, kind: &'static str, time: Duration) {
         self.seconds
             .get_or_create(&Label { kind })
-            .observe(time.as_secs_f64());
+            .observe(time.as_secs_f64(), None, None);
     }
 
     /// Records of decisions were written or lost.
@@ -260,6 +339,55 @@ impl Metrics {
         }
     }
 
+    /// The prices of flavors now.
+    #[allow(clippy::cast_precision_loss)] // Amounts for people, far below 2^53.
+    pub(crate) fn prices(&self, prices: impl Iterator<Item = (String, Money)>) {
+        self.prices.clear();
+        for (flavor, price) in prices {
+            let price = price.micros() as f64 / 1e6;
+            self.prices
+                .get_or_create(&FlavorLabel { flavor })
+                .set(price);
+        }
+    }
+
+    /// The latest preemption has lasted so long beyond its victims' grace periods.
+    #[allow(clippy::cast_precision_loss)] // A time for people.
+    pub(crate) fn overtime(&self, millis: i64) {
+        self.overtime.set(millis as f64 / 1e3);
+    }
+
+    /// Both states over all hosts.
+    pub(crate) fn capacity(&self, totals: &[ClassUsage]) {
+        for class in totals {
+            let resource_class = || class.class.to_string();
+            let label = ResourceLabel {
+                resource_class: resource_class(),
+            };
+            self.capacity.get_or_create(&label).set(class.capacity);
+            for (kind, amount) in [
+                ("normal", class.normal),
+                ("preemptible", class.preemptible),
+                ("leaving", class.leaving),
+            ] {
+                let resource_class = resource_class();
+                let label = UseLabel {
+                    resource_class,
+                    kind,
+                };
+                self.used.get_or_create(&label).set(amount);
+            }
+            for (state, amount) in [("full", class.free_full), ("normal", class.free_normal)] {
+                let resource_class = resource_class();
+                let label = ClassLabel {
+                    resource_class,
+                    state,
+                };
+                self.free.get_or_create(&label).set(amount);
+            }
+        }
+    }
+
     /// The page with the current values.
     pub(crate) fn text(&self, counts: Counts, under_way: usize) -> String {
         let number = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
@@ -279,8 +407,13 @@ mod tests {
     #[test]
     fn the_page_shows_what_was_counted() {
         let metrics = Metrics::default();
-        metrics.answered("selected", Duration::from_millis(40));
-        metrics.answered("selected", Duration::from_millis(60));
+        metrics.answered("selected", Duration::from_millis(40), None);
+        let id = Some("req-1".to_owned());
+        metrics.answered("selected", Duration::from_millis(60), id);
+        metrics.answered("left", Duration::from_millis(1), Some("x".repeat(65)));
+        let priced = [("large".to_owned(), Money::from_micros(120_000))];
+        metrics.prices(priced.into_iter());
+        metrics.overtime(1500);
         metrics.claim("stale");
         let counts = Counts {
             hosts: 3,
@@ -295,7 +428,9 @@ mod tests {
         assert!(!page.contains("\"web\""), "{page}");
         for line in [
             "ebbtide_requests_total{kind=\"selected\"} 2",
-            "ebbtide_request_seconds_count{kind=\"whole\"} 2",
+            "ebbtide_request_seconds_count{kind=\"whole\"} 3",
+            "ebbtide_price_per_hour{flavor=\"large\"} 0.12",
+            "ebbtide_evacuation_overtime_seconds 1.5",
             "ebbtide_claims_total{kind=\"stale\"} 1",
             "ebbtide_preemptions_under_way 1",
             "ebbtide_hosts 3",
@@ -304,6 +439,8 @@ mod tests {
         ] {
             assert!(page.lines().any(|l| l == line), "{line} is not in\n{page}");
         }
+        assert!(page.contains(" # {request_id=\"req-1\"} 0.06 "), "{page}");
+        assert!(!page.contains("xxx"), "{page}");
     }
 
     #[test]

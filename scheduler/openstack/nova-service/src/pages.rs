@@ -4,6 +4,7 @@ use crate::Tasks;
 use crate::error::NovaServiceError;
 use crate::evacuate::Preempting;
 use crate::facts::Facts;
+use crate::market::Market;
 use crate::metrics::Metrics;
 use axum::Router;
 use axum::extract::State;
@@ -11,7 +12,9 @@ use axum::http::{StatusCode, header};
 use axum::middleware;
 use axum::response::IntoResponse;
 use axum::routing::get;
+use ebbtide_engine::class_totals;
 use ebbtide_listen::{ConnectionLimits, ConnectionSlots, Deadlines, Reporter, http};
+use ebbtide_runtime::clock;
 use oslo_messaging::{Transport, TransportStatus};
 use std::net::SocketAddr;
 use tokio::net::TcpListener;
@@ -22,6 +25,7 @@ pub(crate) struct Pages {
     pub(crate) facts: Facts,
     pub(crate) metrics: Metrics,
     pub(crate) preempting: Preempting,
+    pub(crate) market: Market,
     pub(crate) transport: Transport,
 }
 
@@ -75,11 +79,20 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, NovaServiceError> {
 }
 
 async fn metrics(State(pages): State<Pages>) -> impl IntoResponse {
+    let now = clock::unix_micros();
     let counts = pages.facts.read(|cloud| {
         pages.metrics.running(&cloud.running_preemptible());
+        let priced = cloud.running_flavors().into_iter();
+        let prices =
+            priced.map(|(name, (id, base))| (name.to_owned(), pages.market.price_now(id, base)));
+        pages.metrics.prices(prices);
+        pages
+            .metrics
+            .capacity(&class_totals(&cloud.host_summaries(now)));
         cloud.counts()
     });
     let under_way = pages.preempting.under_way();
+    pages.metrics.overtime(pages.preempting.overtime_millis());
     (
         [(header::CONTENT_TYPE, ebbtide_metrics::CONTENT_TYPE)],
         pages.metrics.text(counts, under_way),

@@ -109,6 +109,7 @@ impl NovaService {
                 facts: facts.clone(),
                 metrics: metrics.clone(),
                 preempting: preempting.clone(),
+                market: market.clone(),
                 transport: transport.clone(),
             };
             pages::start(address, pages, &tasks).await?;

@@ -79,8 +79,8 @@ impl Batch {
             if let InputKind::Placement(create) = waiting.input.kind() {
                 let watch = Stopwatch::start();
                 waiting.speculation = region.speculate(now, &mut RandomIds, create);
-                if waiting.speculation.is_some() {
-                    metrics.decided(watch.elapsed());
+                if let Some(speculation) = &waiting.speculation {
+                    metrics.decided(watch.elapsed(), Some(speculation.decision_id()));
                 }
             }
         }
@@ -103,7 +103,12 @@ impl Batch {
             let watch = Stopwatch::start();
             let (handled, effects) = input.handle(region, now, speculation);
             if decides {
-                metrics.decided(watch.elapsed());
+                let events = effects.iter().flat_map(|effects| &effects.events);
+                let mut decisions = events.filter_map(|event| match event {
+                    CloudEvent::Decision(decision) => Some(decision.id),
+                    _ => None,
+                });
+                metrics.decided(watch.elapsed(), decisions.next());
             }
             if let Some(effects) = effects {
                 let Effects {

@@ -120,7 +120,8 @@ impl RegionActor {
             let decision = region.and_then(|region| {
                 let watch = Stopwatch::start();
                 let decision = region.what_if(clock::now(), &mut RandomIds, &request);
-                metrics.decided(watch.elapsed());
+                // Its decision is not stored: there is nothing to link to.
+                metrics.decided(watch.elapsed(), None);
                 Ok(decision?)
             });
             // The caller may have gone away; it then needs no answer.

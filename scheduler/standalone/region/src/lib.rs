@@ -74,6 +74,7 @@ pub use input::{CountingIds, Ids, InputKind, OutboxConfirmation, RegionInput, Re
 pub use record::{RECORD_FORMAT, RegionRecord};
 pub use speculate::{Speculation, SpeculationCounts};
 pub use state::Region;
+pub use view::RegionFigures;
 
 #[cfg(test)]
 mod tests;

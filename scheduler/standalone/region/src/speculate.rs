@@ -14,7 +14,9 @@
 use crate::capacity;
 use crate::transition::Transition;
 use crate::{CreateServers, Ids, Region};
-use ebbtide_model::{Decision, DecisionOutcome, Server, ServerId, ServerStatus, Timestamp};
+use ebbtide_model::{
+    Decision, DecisionId, DecisionOutcome, Server, ServerId, ServerStatus, Timestamp,
+};
 use std::collections::{BTreeSet, HashMap};
 
 /// A decision about a request, with the generations that it depends on. It is valid only for the
@@ -27,6 +29,14 @@ pub struct Speculation {
     hosts: Vec<(String, u64)>,
     improvements: u64,
     catalog: u64,
+}
+
+impl Speculation {
+    /// The decision's identifier.
+    #[must_use]
+    pub fn decision_id(&self) -> DecisionId {
+        self.decision.id
+    }
 }
 
 /// Counts of speculative decisions.

@@ -2,11 +2,24 @@
 
 use crate::Region;
 use ebbtide_engine::{CloudTotals, HostSummary, sum_inventories};
+use ebbtide_market::FlavorPrice;
 use ebbtide_model::aggregate::DEFAULT_ZONE;
 use ebbtide_model::{
     Aggregate, DisruptionBudget, Evacuation, EvacuationId, Flavor, Server, ServerGroup, ServerId,
+    ServerStatus, Timestamp,
 };
 use std::collections::BTreeMap;
+
+/// What a page of metrics shows besides [`Region::summary`].
+#[derive(Debug, Clone, Default)]
+pub struct RegionFigures {
+    /// Preemptible servers that run, by project and flavor, for rating.
+    pub running: BTreeMap<(String, String), u64>,
+    /// The price of each flavor that has one.
+    pub prices: Vec<FlavorPrice>,
+    /// How long the latest evacuation under way has lasted beyond its grace period; 0 if none has.
+    pub overtime_millis: i64,
+}
 
 impl Region {
     /// All hosts, by name.
@@ -112,6 +125,30 @@ impl Region {
             totals: self.table.totals(),
             evacuations: self.evacuations.active_count(),
             contested: self.hosts.values().filter(|entry| entry.contested).count(),
+        }
+    }
+
+    /// The figures of a page of metrics at `now`.
+    #[must_use]
+    pub fn figures(&self, now: Timestamp) -> RegionFigures {
+        let mut running = BTreeMap::new();
+        for server in self.servers.values() {
+            let runs = matches!(
+                server.status,
+                ServerStatus::Active | ServerStatus::Evacuating
+            );
+            if runs && server.flavor.is_preemptible() {
+                let of = (server.project_id.clone(), server.flavor.name.clone());
+                *running.entry(of).or_default() += 1;
+            }
+        }
+        let under_way = self.evacuations.active();
+        let under_way = under_way.filter_map(|id| self.evacuations.get(&id));
+        let overtime = under_way.map(|e| now.millis_since(e.claimed_at.plus(e.grace)));
+        RegionFigures {
+            running,
+            prices: self.flavor_prices(),
+            overtime_millis: overtime.max().unwrap_or(0).max(0),
         }
     }
 }

@@ -19,6 +19,7 @@ mod kit;
 mod life;
 mod maps;
 mod market;
+mod monitoring;
 mod paper;
 mod plugins;
 mod plugins_live;

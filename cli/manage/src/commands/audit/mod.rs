@@ -2,6 +2,7 @@
 //! held against each other.
 
 mod region;
+mod textfile;
 
 use crate::error::ManageError;
 use clap::Args;
@@ -30,6 +31,7 @@ Exit code 1 if there is any.
 Examples:
   ebbtide-manage audit
   ebbtide-manage audit --config-file /etc/nova/nova.conf
+  ebbtide-manage audit --metrics /var/lib/prometheus/node-exporter/ebbtide.prom
   ebbtide-manage audit --config-file /etc/nova/nova.conf -o json | jq '.findings[] | {code, subject}'";
 
 /// Options of `audit`.
@@ -42,6 +44,9 @@ pub struct AuditArgs {
     /// A folder with more of it
     #[arg(long, value_name = "DIR", requires = "config_file")]
     pub config_dir: Vec<PathBuf>,
+    /// Also writes what was found as metrics, for the node exporter's textfile collector
+    #[arg(long, value_name = "FILE")]
+    pub metrics: Option<PathBuf>,
 }
 
 /// Asks, looks and shows.
@@ -51,7 +56,7 @@ pub struct AuditArgs {
 /// [`CliError::Disagrees`] if something is found.
 pub async fn run(context: &mut Context, args: AuditArgs) -> Result<(), CliError> {
     if args.config_file.is_empty() {
-        return region::run(context).await;
+        return region::run(context, args.metrics.as_deref()).await;
     }
     let conf = ebbtide_nova_service::read_conf(&args.config_file, &args.config_dir)
         .map_err(ManageError::NovaService)?;
@@ -81,6 +86,9 @@ pub async fn run(context: &mut Context, args: AuditArgs) -> Result<(), CliError>
     }
     bar.finish_and_clear();
     let report = report.map_err(ManageError::NovaService)?;
+    if let Some(path) = &args.metrics {
+        textfile::write(path, report.findings.iter().map(|found| found.code))?;
+    }
     show(context, &report)?;
     verdict(report.findings.len())
 }

@@ -1,22 +1,29 @@
 //! `ebbtide-manage audit` of a region: its scheduler holds database, memory and agents against each
 //! other.
 
-use super::verdict;
+use super::{textfile, verdict};
 use ebbtide_proto::v1;
 use ebbtide_shell::Context;
 use ebbtide_shell::errors::CliError;
 use ebbtide_shell::json;
 use ebbtide_shell::output::{Listing, TableCell, text};
 use ebbtide_shell::render::Tone;
+use std::path::Path;
 
 /// Asks and shows.
 ///
 /// # Errors
 /// What the region says, [`CliError::Disagrees`] if something is found.
-pub(super) async fn run(context: &mut Context) -> Result<(), CliError> {
+pub(super) async fn run(context: &mut Context, metrics: Option<&Path>) -> Result<(), CliError> {
     let request = v1::AuditRequest {};
     let asked = context.region().await?.admin.audit(request).await?;
     let report = asked.into_inner();
+    if let Some(path) = metrics {
+        textfile::write(
+            path,
+            report.findings.iter().map(|found| found.code.as_str()),
+        )?;
+    }
     context.output.say(&format!(
         "{} hosts, {} of them compared with what their agents say; {} servers, {} evacuations under way, {} messages to be sent",
         report.hosts,

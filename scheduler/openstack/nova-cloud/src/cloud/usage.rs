@@ -117,6 +117,19 @@ impl Cloud {
         all
     }
 
+    /// Flavors of the preemptible servers that run, by name, with their identifiers and the prices
+    /// in their extra specs.
+    #[must_use]
+    pub fn running_flavors(&self) -> BTreeMap<&str, (FlavorId, Money)> {
+        let all = self.instances.values();
+        let priced = all.filter_map(|instance| {
+            let flavor = &instance.record.flavor;
+            let price = instance.terms.as_ref()?.price_per_hour;
+            Some((flavor.name.as_str(), (flavor_id(flavor), price)))
+        });
+        priced.collect()
+    }
+
     /// What a server takes; `None` for one that is unknown or normal. One that is shelved and
     /// offloaded has no room and takes nothing; a stopped one does.
     #[must_use]

@@ -4,6 +4,7 @@ use super::{
     Attached, Confirmation, Driven, Evacuations, Held, PreemptionResult, Report, document,
 };
 use crate::preemption::{Preemption, PreemptionAction, PreemptionInput, PreemptionState};
+use ebbtide_model::Timestamp;
 use ebbtide_model::message::Body;
 use ebbtide_runtime::clock;
 use ebbtide_runtime::task::pause;
@@ -78,6 +79,7 @@ impl Evacuations {
             driven.insert(
                 id,
                 Driven {
+                    leaves_by: leaves_by(&held.record),
                     victims: held.record.victims.iter().map(|v| v.server).collect(),
                     newcomers: held.record.newcomers.iter().map(|n| n.instance).collect(),
                     reclaimed: reclaimed_host(&held.record),
@@ -113,6 +115,12 @@ impl Evacuations {
             }
         });
     }
+}
+
+/// When the last grace period of the victims ends, if their notices go out at once.
+fn leaves_by(record: &Preemption) -> Timestamp {
+    let grace = record.victims.iter().map(|victim| victim.grace).max();
+    record.planned_at.plus(grace.unwrap_or_default())
 }
 
 /// The host whose owner the victims of a record leave for.

@@ -43,8 +43,8 @@ use crate::preemption::{
 };
 use ebbtide_bus::{Bus, QueuePrefix};
 use ebbtide_fail_points::{FailPoint, reach};
-use ebbtide_model::ServerId;
 use ebbtide_model::message::Body;
+use ebbtide_model::{ServerId, Timestamp};
 use ebbtide_runtime::task::pause;
 use ebbtide_store::ledger::{BudgetTurn, Ledger, LedgerError, LedgerRow, NewRow, Owner};
 use oslo_messaging::CallState;
@@ -124,6 +124,8 @@ const OF_LATE_MILLIS: i64 = 120_000;
 
 /// A record that a task of this process drives.
 struct Driven {
+    /// When the last victim's grace period ends, if its notice went out at once.
+    leaves_by: Timestamp,
     victims: Vec<ServerId>,
     newcomers: Vec<Uuid>,
     /// The host whose owner the victims leave for.
@@ -412,6 +414,13 @@ impl Evacuations {
     /// How many records are driven here.
     pub(crate) fn under_way(&self) -> usize {
         self.driven(|driven| driven.len())
+    }
+
+    /// How long the latest record driven here has lasted beyond its victims' grace periods; 0 if
+    /// none has.
+    pub(crate) fn overtime_millis(&self, now: Timestamp) -> i64 {
+        let latest = self.driven(|driven| driven.values().map(|d| d.leaves_by).min());
+        latest.map_or(0, |by| now.millis_since(by).max(0))
     }
 
     /// Waits for a record that a task of this process already drives.

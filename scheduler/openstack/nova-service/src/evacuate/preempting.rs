@@ -12,6 +12,7 @@ use crate::preemption::Preemption;
 use crate::settings::SelectSettings;
 use ebbtide_bus::{AmqpBus, AmqpConfig, Bus};
 use ebbtide_nova_objects::nova_conf::NovaConf;
+use ebbtide_runtime::clock;
 use ebbtide_store::ledger::{FinishedMark, Ledger};
 use std::sync::Arc;
 use std::time::Duration;
@@ -185,6 +186,12 @@ impl Preempting {
     /// Number of preemptions that this scheduler drives.
     pub(crate) fn under_way(&self) -> usize {
         self.get().map_or(0, Evacuations::under_way)
+    }
+
+    /// How long the latest preemption has lasted beyond its victims' grace periods.
+    pub(crate) fn overtime_millis(&self) -> i64 {
+        let now = clock::now();
+        self.get().map_or(0, |all| all.overtime_millis(now))
     }
 
     /// Closes the bus to the agents.

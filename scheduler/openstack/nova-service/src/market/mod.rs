@@ -73,6 +73,12 @@ impl Market {
         FlavorPrice::new(flavor, base, price, rule, last.as_ref())
     }
 
+    /// The present price of a preemptible flavor whose extra specs say `base`.
+    pub(crate) fn price_now(&self, flavor: FlavorId, base: Money) -> Money {
+        let last = self.rule.as_ref().and_then(|_| self.last(flavor));
+        last.map_or(base, |last| last.price)
+    }
+
     /// Whether a server's owner pays the present price.
     ///
     /// # Errors

@@ -101,6 +101,7 @@ impl Selector {
         context: Result<RpcContext, ObjectError>,
     ) -> Result<Value, RemoteError> {
         let caller = call.state.clone();
+        let request_id = context.as_ref().ok().and_then(|c| c.request_id.clone());
         let watch = Stopwatch::start();
         let answer = Box::pin(self.answer(call, context)).await;
         if answer.is_err() && caller.stopping().is_cancelled() {
@@ -114,7 +115,7 @@ impl Selector {
             (Err(error), None) if error.class == "NoValidHost" => "no_valid_host",
             (Err(_), None) => "failed",
         };
-        self.metrics.answered(kind, watch.elapsed());
+        self.metrics.answered(kind, watch.elapsed(), request_id);
         if let Err(error) = &answer {
             tracing::info!(outcome = kind, class = error.class, "{}", error.message);
         }

@@ -9,6 +9,7 @@ use crate::decisions::{DecisionOptions, Decisions};
 use crate::error::NovaServiceError;
 use crate::evacuate::{Evacuations, Preempting};
 use crate::facts::{Database, Facts};
+use crate::market::Market;
 use crate::metrics::Metrics;
 use crate::pages::{self, Pages};
 use crate::plugins::NovaServicePlugins;
@@ -83,6 +84,7 @@ impl ShadowService {
                 facts: facts.clone(),
                 metrics: metrics.clone(),
                 preempting: preempting.clone(),
+                market: Market::new(None),
                 transport: transport.clone(),
             };
             pages::start(address, pages, &tasks).await?;
