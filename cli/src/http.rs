@@ -14,13 +14,11 @@ use tokio::net::{TcpStream, UnixStream};
 /// A request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HttpCall<'a> {
-    /// The method.
     pub(crate) method: &'a str,
     /// Path and query.
     pub(crate) path: &'a str,
     /// Headers, beside `host`.
     pub(crate) headers: &'a [(&'static str, String)],
-    /// The body.
     pub(crate) body: &'a str,
     /// Timeout of the answer.
     pub(crate) limit: Duration,
@@ -28,10 +26,8 @@ pub(crate) struct HttpCall<'a> {
     pub(crate) largest: usize,
 }
 
-/// An answer.
 #[derive(Debug)]
 pub(crate) struct HttpAnswer {
-    /// The status.
     pub(crate) status: u16,
     /// The header `metadata-flavor`.
     pub(crate) flavor: Option<String>,

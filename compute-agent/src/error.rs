@@ -7,7 +7,6 @@ use ebbtide_model::settings::OutOfRange;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// An error of the agent.
 #[derive(Debug, Error)]
 pub enum AgentError {
     /// A setting that is missing or makes no sense.
@@ -21,7 +20,6 @@ pub enum AgentError {
     /// A configuration file that is not TOML.
     #[error("configuration file {path}: {problem}")]
     ConfigFile {
-        /// The file.
         path: PathBuf,
         /// Where and what.
         problem: String,
@@ -32,7 +30,6 @@ pub enum AgentError {
          directory of its own: stop the other one, or set state_dir"
     )]
     AlreadyRunning {
-        /// The directory.
         state_dir: PathBuf,
         /// The file that is locked.
         lock: PathBuf,
@@ -42,7 +39,6 @@ pub enum AgentError {
     Io {
         /// The action that was tried.
         what: &'static str,
-        /// Its path.
         path: PathBuf,
         /// The system's error text.
         source: std::io::Error,
@@ -54,7 +50,6 @@ pub enum AgentError {
          free space on that file system, or look at the disk"
     )]
     JournalWrite {
-        /// The journal.
         path: PathBuf,
         /// The system's error text.
         source: std::io::Error,
@@ -65,7 +60,6 @@ pub enum AgentError {
          to begin anew, move the file away (the scheduler repeats what matters; a victim may get its notice a second time)"
     )]
     JournalCorrupt {
-        /// The journal.
         path: PathBuf,
         /// Which line, from 1.
         line: usize,
@@ -77,7 +71,6 @@ pub enum AgentError {
         "journal {path} belongs to {found}, this agent is {expected}; set host and state_dir so that they fit together"
     )]
     JournalForeign {
-        /// The journal.
         path: PathBuf,
         /// The host, or the version, that it names.
         found: String,

@@ -13,7 +13,6 @@ pub const DEFAULT_ZONE: &str = "nova";
 /// A set of hosts with metadata.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Aggregate {
-    /// Its identifier.
     pub id: AggregateId,
     /// Its name, unique in the region.
     pub name: String,

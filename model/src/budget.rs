@@ -5,7 +5,6 @@ use crate::{GroupId, Seconds};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The scope of a budget.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BudgetScope {
@@ -29,7 +28,6 @@ impl fmt::Display for BudgetScope {
 /// Running evacuations always count, spared ones never do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DisruptionBudget {
-    /// The scope.
     pub scope: BudgetScope,
     /// How many may be chosen.
     pub max_victims: u32,

@@ -18,7 +18,6 @@ pub struct Decision {
     pub request: PlacementRequest,
     /// What was answered.
     pub outcome: DecisionOutcome,
-    /// Why.
     pub explanation: Explanation,
     /// Where the request came from and how it was served.
     #[serde(default, skip_serializing_if = "RequestTrace::is_empty")]
@@ -40,7 +39,6 @@ pub enum DecisionOutcome {
 pub struct Placement {
     /// The instance.
     pub server_id: ServerId,
-    /// Its host.
     pub host: String,
     /// Its victims. Empty if the host has enough free capacity.
     pub victims: Vec<Victim>,
@@ -84,9 +82,7 @@ pub struct NoValidHost {
 /// How many hosts one filter dropped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilterCount {
-    /// The filter.
     pub filter: String,
-    /// How many it dropped.
     pub dropped: u32,
 }
 
@@ -95,7 +91,6 @@ pub struct FilterCount {
 pub struct Explanation {
     /// The ranking policy: `tiered`, `nova` or `first-fit`.
     pub policy: String,
-    /// The cost module.
     pub cost_module: String,
     /// Which state the filters saw: `normal` (h_n) or `full` (h_f).
     pub filtered_on: String,
@@ -131,7 +126,6 @@ pub struct InstanceExplanation {
 /// What one filter did.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FilterStep {
-    /// The filter.
     pub filter: String,
     /// Hosts before it.
     pub before: u32,
@@ -144,7 +138,6 @@ pub struct FilterStep {
 /// A host that a filter dropped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DroppedHost {
-    /// The host.
     pub host: String,
     /// Why, in words.
     pub reason: String,
@@ -153,7 +146,6 @@ pub struct DroppedHost {
 /// A host that passed all filters, and how good it is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RankedHost {
-    /// The host.
     pub host: String,
     /// True for the chosen host.
     pub chosen: bool,
@@ -172,7 +164,6 @@ pub struct RankedHost {
 /// What one weigher gave one host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Weight {
-    /// The weigher.
     pub weigher: String,
     /// As the weigher returned it.
     pub raw: f64,

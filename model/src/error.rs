@@ -36,7 +36,6 @@ pub enum ModelError {
     /// An extra spec whose value cannot be understood.
     #[error("extra spec {key}={value:?}: {problem}")]
     ExtraSpec {
-        /// The key.
         key: String,
         /// The value as it came.
         value: String,

@@ -127,12 +127,10 @@ impl EvacuationCause {
     }
 }
 
-/// One evacuation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evacuation {
     /// Its identifier; also the key that makes every step of it safe to repeat.
     pub id: EvacuationId,
-    /// The victim.
     pub victim_id: ServerId,
     /// The victim's name when it was chosen. Empty in records of earlier versions.
     #[serde(default)]
@@ -149,7 +147,6 @@ pub struct Evacuation {
     pub victim_starts: u32,
     /// The victim's host.
     pub host: String,
-    /// The cause.
     #[serde(default)]
     pub cause: EvacuationCause,
     /// The owner who takes the host back, if that is the cause.

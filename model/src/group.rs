@@ -59,9 +59,7 @@ impl FromStr for GroupPolicy {
 /// A server group. Members are the servers that were created with it and are not gone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerGroup {
-    /// Its identifier.
     pub id: GroupId,
-    /// Its name.
     pub name: String,
     /// The project that owns it.
     pub project_id: String,

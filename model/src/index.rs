@@ -61,7 +61,6 @@ impl<K: Ord, V: Ord> Index<K, V> {
         self.0.contains_key(key)
     }
 
-    /// The keys.
     pub fn keys(&self) -> impl Iterator<Item = &K> {
         self.0.keys()
     }

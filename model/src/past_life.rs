@@ -88,7 +88,6 @@ impl FromStr for LifeEnd {
 /// One life of a server that is over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastLife {
-    /// The server.
     pub server_id: ServerId,
     /// The number of the life: how often the scheduler had told an agent to start the server
     /// ([`Server::starts`](crate::Server::starts)). On an OpenStack, where Nova starts servers: the
@@ -116,7 +115,6 @@ pub struct PastLife {
     pub launched_at: Timestamp,
     /// When it ended, or its owner requested the deletion. Never before it began.
     pub ended_at: Timestamp,
-    /// How.
     pub end: LifeEnd,
 }
 

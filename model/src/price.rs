@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 /// The price of an instance-hour of a flavor, valid until the next such record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PricePoint {
-    /// The flavor.
     pub flavor_id: FlavorId,
     /// Its name.
     pub flavor: String,

@@ -97,7 +97,6 @@ impl ReclaimTerms {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("host {host:?} is reclaimed by {owner:?}; {next}")]
 pub struct ReclaimedHost {
-    /// The host.
     pub host: String,
     /// Its present owner.
     pub owner: String,

@@ -32,7 +32,6 @@ pub struct OutboxMessage {
     pub created_at: Timestamp,
 }
 
-/// One change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "change", content = "of", rename_all = "snake_case")]
 pub enum Change {

@@ -96,9 +96,7 @@ impl ComparisonVerdict {
 /// A claim that Placement did not take, or that was not tried because the host had changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusedClaim {
-    /// For this server.
     pub server_id: ServerId,
-    /// On this host.
     pub host: String,
     /// Why, in words: Placement's own, if it said any.
     pub reason: String,

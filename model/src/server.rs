@@ -129,14 +129,11 @@ pub struct ServerFailure {
     pub code: String,
     /// In words, for the owner: names no other tenant.
     pub message: String,
-    /// When.
     pub at: Timestamp,
 }
 
-/// One server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Server {
-    /// Its identifier.
     pub id: ServerId,
     /// The name that its owner gave it.
     pub name: String,
@@ -173,7 +170,6 @@ pub struct Server {
     /// before that are outdated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported_at: Option<Timestamp>,
-    /// When it ended.
     #[serde(default)]
     pub ended_at: Option<Timestamp>,
     /// What went wrong.

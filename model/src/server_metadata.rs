@@ -5,9 +5,7 @@
 pub const NOTICE: &str = "ebbtide:notice";
 /// Not before when, RFC 3339.
 pub const NOTICE_DEADLINE: &str = "ebbtide:notice_deadline";
-/// Which evacuation.
 pub const NOTICE_EVACUATION: &str = "ebbtide:notice_evacuation";
-/// Why.
 pub const NOTICE_REASON: &str = "ebbtide:notice_reason";
 /// Set by the tenant: `now`, or the evacuation, if no more time is needed.
 pub const RELEASE: &str = "ebbtide:release";

@@ -23,7 +23,6 @@ pub struct DecisionComparison {
     pub decision_id: DecisionId,
     /// The request's flavor.
     pub flavor: String,
-    /// The decision.
     pub decided: DecisionSide,
     /// The shadow decision, or why there is none.
     pub shadow: Result<DecisionSide, String>,

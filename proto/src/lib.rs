@@ -4,7 +4,7 @@
 //! and field. Only additive changes are made within `v1`.
 
 /// Version 1 of the API.
-#[allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic)]
+#[allow(unreachable_pub, clippy::all, clippy::pedantic)]
 pub mod v1 {
     tonic::include_proto!("ebbtide.v1");
 
@@ -16,7 +16,7 @@ pub mod v1 {
 /// Plugins that are services of their own.
 pub mod plugin {
     /// Version 1 of what they are asked.
-    #[allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic)]
+    #[allow(unreachable_pub, clippy::all, clippy::pedantic)]
     pub mod v1 {
         tonic::include_proto!("ebbtide.plugin.v1");
     }

@@ -11,7 +11,6 @@ pub struct Latencies(Vec<Duration>);
 /// that was seen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct LatencySummary {
-    /// How many.
     pub count: u64,
     /// The average.
     pub mean_ms: f64,

@@ -29,7 +29,6 @@ impl HostPattern {
         }
     }
 
-    /// The host of an action.
     #[must_use]
     pub fn host(&self, action: u32) -> String {
         self.0
@@ -137,7 +136,6 @@ impl RecordedPlacements {
         self.0.is_empty()
     }
 
-    /// Starts a comparison.
     #[must_use]
     pub fn comparison(&self) -> Comparison {
         Comparison {

@@ -51,14 +51,12 @@ impl Sampling {
 pub struct Sample {
     /// Trace time, in seconds.
     pub at_seconds: f64,
-    /// Class by class.
     pub classes: Vec<ClassSample>,
 }
 
 /// One resource class of the whole region, in the unit that the class names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClassSample {
-    /// The class.
     pub resource_class: String,
     /// What may be used in all.
     pub capacity: u64,
@@ -87,7 +85,6 @@ pub struct ReplayReport {
     pub against: String,
     /// The ranking policy.
     pub policy: String,
-    /// The cost module.
     pub cost_module: String,
     /// The share of VMs that were preemptible.
     pub preemptible_share: f64,

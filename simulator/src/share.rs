@@ -25,13 +25,11 @@ impl PreemptibleShare {
         }
     }
 
-    /// The share.
     #[must_use]
     pub fn share(&self) -> f64 {
         self.share
     }
 
-    /// The seed.
     #[must_use]
     pub fn seed(&self) -> u64 {
         self.seed

@@ -33,7 +33,6 @@ pub enum EventKind {
     Delete,
 }
 
-/// Size of a VM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VmSize {
     /// Virtual CPUs.
@@ -62,7 +61,6 @@ impl fmt::Display for VmSize {
     }
 }
 
-/// One event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TraceEvent {
     /// Its line in the file, counted from 1, the header included.
@@ -77,7 +75,6 @@ pub struct TraceEvent {
     pub at: f64,
 }
 
-/// How to read.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReadOptions {
     /// Only the first so many events.

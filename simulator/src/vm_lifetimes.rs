@@ -20,7 +20,6 @@ pub enum VmEnd {
 /// One preemptible VM that is not there any more.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VmLifetime {
-    /// Its flavor.
     pub flavor: String,
     /// Its virtual CPUs.
     pub vcpus: u32,

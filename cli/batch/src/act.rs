@@ -11,7 +11,6 @@ use ebbtide_slurm::Slurm;
 pub struct Actor<'a> {
     /// The cluster.
     pub slurm: &'a Slurm,
-    /// The pool.
     pub cloud: &'a ServerPool,
     /// Its servers, as they were seen.
     pub servers: &'a [PoolServer],

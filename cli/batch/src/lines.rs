@@ -8,7 +8,6 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// The file.
 #[derive(Debug)]
 pub struct LineFile {
     file: File,

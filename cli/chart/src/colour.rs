@@ -5,15 +5,11 @@
 pub struct Colour(pub u8, pub u8, pub u8);
 
 impl Colour {
-    /// Black.
     pub const BLACK: Self = Self(0, 0, 0);
     /// For what stays in the background: rules, limits.
     pub const GREY: Self = Self(110, 110, 110);
-    /// White.
     pub const WHITE: Self = Self(255, 255, 255);
-    /// Blue.
     pub const BLUE: Self = Self(0, 114, 178);
-    /// Vermilion.
     pub const VERMILION: Self = Self(213, 94, 0);
     /// Bluish green.
     pub const GREEN: Self = Self(0, 158, 115);
@@ -21,7 +17,6 @@ impl Colour {
     pub const PURPLE: Self = Self(204, 121, 167);
     /// Sky blue.
     pub const SKY: Self = Self(86, 180, 233);
-    /// Orange.
     pub const ORANGE: Self = Self(230, 159, 0);
     /// Yellow; weak on white, so the palette has it last.
     pub const YELLOW: Self = Self(240, 228, 66);

@@ -7,10 +7,7 @@ use thiserror::Error;
 pub enum ChartError {
     /// A figure without panels.
     #[error("the figure {title:?} has no panels")]
-    Empty {
-        /// Its title.
-        title: String,
-    },
+    Empty { title: String },
     /// A range that no axis can have.
     #[error("the axis {label:?} cannot go from {low} to {high}: {problem}")]
     Range {

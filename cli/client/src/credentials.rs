@@ -24,7 +24,6 @@ pub struct Credentials {
     pub certificate: Option<PathBuf>,
     /// Its private key.
     pub key: Option<PathBuf>,
-    /// The token.
     pub token: Bearer,
     /// Send a token in plain text to another machine.
     pub insecure: bool,
@@ -128,7 +127,6 @@ impl Bearer {
         Self::value(token).map(|value| Self(Some(Proof::Fixed(value))))
     }
 
-    /// Tokens of this issuer.
     #[must_use]
     pub fn issued(issuer: Arc<dyn TokenIssuer>) -> Self {
         Self(Some(Proof::Issued(issuer)))

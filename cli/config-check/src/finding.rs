@@ -143,7 +143,6 @@ impl Finding {
 pub struct WeigherShare {
     /// Its name: ours, or Nova's class.
     pub name: String,
-    /// Its multiplier.
     pub multiplier: f64,
     /// Where that comes from.
     pub from: &'static str,

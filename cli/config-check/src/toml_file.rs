@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table, Value};
 
-/// A file that is TOML.
 #[derive(Debug)]
 pub(crate) struct TomlFile {
     /// Without the keys that do not exist.

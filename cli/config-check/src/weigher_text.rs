@@ -3,7 +3,6 @@
 /// What a weigher is about.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Meaning {
-    /// Our name.
     pub(crate) name: &'static str,
     /// Nova's class; empty for ours.
     pub(crate) class: &'static str,

@@ -31,7 +31,6 @@ impl FigureUnit {
 /// A column: its key in JSON, its title, how it is written.
 pub(crate) type FigureColumn = (&'static str, &'static str, FigureUnit);
 
-/// A figure.
 pub(crate) struct FigureRows {
     /// Its number in the paper.
     pub(crate) figure: &'static str,

@@ -23,7 +23,6 @@ pub(crate) enum ManageError {
     Configuration {
         /// Which file.
         path: PathBuf,
-        /// How many.
         problem: String,
     },
     /// A cloud is not ready for the scheduler, or not for all that it does.

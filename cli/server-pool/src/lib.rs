@@ -131,7 +131,6 @@ impl ServerPool {
     }
 }
 
-/// The group of a node.
 fn group_of<'a>(groups: &'a [NodeGroup], node: &str) -> Result<&'a NodeGroup, BurstError> {
     let own = groups
         .iter()

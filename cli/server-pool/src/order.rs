@@ -14,7 +14,6 @@ use ebbtide_shell::errors::CliError;
 pub struct ServerOrder {
     /// The caller's id for it, a UUID. In a region it becomes the server's own.
     pub id: String,
-    /// Its name.
     pub name: String,
     /// Its flavor, name or id.
     pub flavor: String,
@@ -25,7 +24,6 @@ pub struct ServerOrder {
 /// A server that the cloud creates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OrderedServer {
-    /// Its id.
     pub id: String,
     /// What the cloud remarks.
     pub warning: Option<String>,

@@ -15,7 +15,6 @@ use tonic_types::{ErrorDetails, StatusExt as _};
 pub struct CloudRequest {
     /// The cloud; `None` for the one that variables name or describe.
     pub name: Option<String>,
-    /// The region.
     pub region: Option<String>,
     /// Go there, and not where the catalog says.
     pub endpoint: Option<String>,

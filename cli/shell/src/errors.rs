@@ -98,7 +98,6 @@ pub enum CliError {
     /// A server that was waited for did not become active.
     #[error("server {name} is {status}{why}")]
     NotActive {
-        /// Its name.
         name: String,
         /// What became of it.
         status: String,
@@ -108,7 +107,6 @@ pub enum CliError {
     /// Waiting took too long.
     #[error("server {name} is still {status} after {seconds} s")]
     WaitTimeout {
-        /// Its name.
         name: String,
         /// Where it is now.
         status: String,
@@ -118,7 +116,6 @@ pub enum CliError {
     /// Waiting for a reclaimed host took too long.
     #[error("host {host} is still {state} after {seconds} s")]
     NotFree {
-        /// The host.
         host: String,
         /// Where its reclaim is now.
         state: String,
@@ -156,7 +153,6 @@ pub enum CliError {
     /// A file of a bag, of prices or of a chart.
     #[error("{}: {problem}", path.display())]
     BagFile {
-        /// Which file.
         path: PathBuf,
         /// What is wrong with it, with the line.
         problem: String,

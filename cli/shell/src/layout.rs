@@ -101,7 +101,6 @@ fn widths(needs: &[Need], mut spare: usize) -> Vec<(usize, usize)> {
     given
 }
 
-/// A line of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordLine {
     /// The heading, or the blanks before the value.

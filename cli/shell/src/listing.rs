@@ -37,7 +37,6 @@ impl Tone {
     }
 }
 
-/// One column of a listing.
 #[derive(Debug, Clone, Copy)]
 pub struct ListingColumn {
     /// Its name for `--column`, as in the JSON where there is such a key.
@@ -68,7 +67,6 @@ impl ListingColumn {
     }
 }
 
-/// A column of text.
 #[must_use]
 pub const fn text(key: &'static str, title: &'static str) -> ListingColumn {
     ListingColumn {
@@ -80,7 +78,6 @@ pub const fn text(key: &'static str, title: &'static str) -> ListingColumn {
     }
 }
 
-/// A column of numbers.
 #[must_use]
 pub const fn number(key: &'static str, title: &'static str) -> ListingColumn {
     ListingColumn {
@@ -92,7 +89,6 @@ pub const fn number(key: &'static str, title: &'static str) -> ListingColumn {
     }
 }
 
-/// One cell.
 #[derive(Debug, Clone, Default)]
 pub struct TableCell {
     /// For people.
@@ -135,7 +131,6 @@ impl TableCell {
 /// Many things of one kind.
 #[derive(Debug)]
 pub struct Listing {
-    /// The columns.
     pub columns: Vec<ListingColumn>,
     /// The rows, as many cells each as there are columns.
     pub rows: Vec<Vec<TableCell>>,

@@ -54,7 +54,6 @@ impl Output {
         }
     }
 
-    /// The format.
     #[must_use]
     pub fn format(&self) -> Format {
         self.format

@@ -22,14 +22,12 @@ pub struct ReportId(pub u64);
 pub enum AgentInput {
     /// A message has arrived.
     Command {
-        /// Its delivery.
         token: DeliveryTag,
         /// The message, well-formed.
         message: Message,
     },
     /// A call of the driver has returned.
     ActionDone {
-        /// Which one.
         action: ActionId,
         /// What it returned.
         result: Result<DriverResult, DriverError>,
@@ -38,12 +36,7 @@ pub enum AgentInput {
     Published(ReportId),
     /// A report that can never be sent. This is a defect, and the report would block all later
     /// ones.
-    Unpublishable {
-        /// Which one.
-        report: ReportId,
-        /// Why.
-        reason: String,
-    },
+    Unpublishable { report: ReportId, reason: String },
     /// The current list of all servers of the hypervisor.
     Observed(Vec<ServerView>),
     /// Time has passed.
@@ -113,10 +106,8 @@ pub enum AgentEffect {
     ServersChanged,
 }
 
-/// A call of the driver.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DriverCall {
-    /// Give the guest its notice.
     GiveNotice(GuestNotice),
     /// Withdraw the guest's notice.
     WithdrawNotice(EvacuationId),
@@ -126,7 +117,6 @@ pub enum DriverCall {
     Fence,
     /// Look what the server still holds.
     Look,
-    /// Start it.
     Start(Start),
     /// Remove the server with everything that it has, and what is kept of it in this storage.
     Delete(Option<String>),

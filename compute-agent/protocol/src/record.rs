@@ -17,17 +17,11 @@ pub enum JournalRecord {
     /// The state of an evacuation.
     Evacuation(EvacuationRecord),
     /// An evacuation that the agent may forget.
-    ForgetEvacuation {
-        /// Which one.
-        evacuation_id: EvacuationId,
-    },
+    ForgetEvacuation { evacuation_id: EvacuationId },
     /// The last action on a server.
     Server(ServerRecord),
     /// A server that the agent may forget.
-    ForgetServer {
-        /// Which one.
-        server_id: ServerId,
-    },
+    ForgetServer { server_id: ServerId },
 }
 
 /// Reference to a command message.
@@ -41,10 +35,8 @@ pub struct CommandRef {
     pub time: Timestamp,
 }
 
-/// One evacuation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvacuationRecord {
-    /// The evacuation.
     pub evacuation_id: EvacuationId,
     /// Its victim.
     pub server_id: ServerId,
@@ -138,7 +130,6 @@ pub enum EvacuationPhase {
     Acting {
         /// The grace period of the guest.
         drain: Drain,
-        /// The interruption behaviour.
         behaviour: InterruptionBehaviour,
     },
     /// The victim will stay; the agent withdraws the guest's notice.
@@ -198,7 +189,6 @@ pub enum EvacuationResult {
     },
     /// The evacuation failed.
     Failed {
-        /// Why.
         reason: String,
         /// True if the victim still runs, if its capacity is not free, or if the agent cannot tell.
         still_running: bool,
@@ -224,7 +214,6 @@ impl EvacuationResult {
 /// The last action on a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerRecord {
-    /// The server.
     pub server_id: ServerId,
     /// Increases over all records of this agent; the agent forgets the lowest first.
     pub order: u64,

@@ -21,9 +21,7 @@ pub struct HostFacts {
 /// One server as the hypervisor sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerView {
-    /// The server.
     pub server_id: ServerId,
-    /// Its state.
     pub state: HostedState,
     /// The evacuation for which the guest has released the rest of its time. With the identifier, a
     /// release of an earlier notice does not shorten a later one.
@@ -37,7 +35,6 @@ pub enum Occupancy {
     Absent,
     /// It is there.
     Present {
-        /// Its state.
         state: HostedState,
         /// The resources that it keeps from others.
         holds: Resources,
@@ -78,7 +75,6 @@ impl Occupancy {
     }
 }
 
-/// The notice for the guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GuestNotice {
     /// The evacuation, to match the guest's answer with it.
@@ -95,7 +91,6 @@ pub struct GuestNotice {
     pub begin_before: Timestamp,
 }
 
-/// Outcome of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoticeOutcome {
     /// The guest has its notice.

@@ -31,7 +31,6 @@ const REFUSED_PAUSE: Duration = Duration::from_secs(10);
 /// its servers ten times.
 const BETWEEN_NEWS: Duration = Duration::from_millis(500);
 
-/// Identity of the sender.
 #[derive(Debug, Clone)]
 pub(super) struct SenderIdentity {
     pub(super) host: String,

@@ -14,13 +14,11 @@ use std::time::Duration;
 /// Arguments of a driver.
 #[derive(Clone)]
 pub struct DriverContext {
-    /// The host.
     pub host: String,
     /// Its directory for files; exists.
     pub state_dir: PathBuf,
     /// Its own settings: the table `driver.NAME` of the configuration.
     pub settings: toml::Table,
-    /// The clock.
     pub clock: Arc<dyn Clock>,
 }
 
@@ -56,7 +54,6 @@ pub trait Fleet: Send + Sync + fmt::Debug {
 /// What opens a fleet; `None` if the settings are for one host.
 type FleetMaker = fn(&DriverContext) -> Result<Option<Arc<dyn Fleet>>, AgentError>;
 
-/// One driver.
 #[derive(Debug, Clone, Copy)]
 pub struct DriverEntry {
     /// The value of `driver.kind`.

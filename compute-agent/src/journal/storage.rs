@@ -36,7 +36,6 @@ pub trait Storage: Send + Debug {
     fn replace(&mut self, bytes: &[u8]) -> io::Result<()>;
 }
 
-/// A file.
 #[derive(Debug)]
 pub struct FileStorage {
     path: PathBuf,

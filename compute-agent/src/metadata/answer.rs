@@ -16,14 +16,12 @@ pub enum MetadataAnswer {
     Release(EvacuationId, GuestReply),
 }
 
-/// A reply to a guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GuestReply {
     /// The HTTP status.
     pub status: u16,
     /// Headers besides those of the transport.
     pub headers: Vec<(&'static str, String)>,
-    /// The body.
     pub body: String,
 }
 

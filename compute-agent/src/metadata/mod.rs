@@ -27,9 +27,7 @@ use ebbtide_model::{EvacuationId, InterruptionBehaviour, Seconds, ServerId, Time
 /// The data about one guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
-    /// The server.
     pub server_id: ServerId,
-    /// Its name.
     pub name: String,
     /// The name of its flavor.
     pub flavor: String,
@@ -42,7 +40,6 @@ pub struct Document {
 /// The pending end of a guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingNotice {
-    /// The evacuation.
     pub evacuation_id: EvacuationId,
     /// How it will end.
     pub behaviour: InterruptionBehaviour,

@@ -13,7 +13,6 @@ pub struct MetadataRequest {
     pub query: BTreeMap<String, String>,
     /// The headers, names in lower case.
     pub headers: BTreeMap<String, String>,
-    /// The body.
     pub body: Vec<u8>,
 }
 

@@ -49,7 +49,6 @@ const DEADLINES: Deadlines = Deadlines {
     longest: Some(Duration::from_secs(600)),
 };
 
-/// Source of the documents.
 #[async_trait]
 pub trait DocumentSource: Send + Sync + Debug {
     /// The data about a guest; `None` if there is no such guest.

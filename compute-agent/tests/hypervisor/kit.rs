@@ -247,7 +247,6 @@ fn open(settings: &LibvirtSettings) -> Arc<LibvirtDriver> {
     Arc::new(LibvirtDriver::open(settings.clone(), "host-a", Arc::new(SystemClock)).unwrap())
 }
 
-/// The domain of a server.
 pub(crate) fn domain(id: ServerId) -> String {
     format!("ebbtide-{id}")
 }

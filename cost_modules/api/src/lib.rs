@@ -30,6 +30,8 @@
 //!   belongs into the surcharge.
 //! - Keep state between calls, read a clock, do I/O, use random numbers.
 
+#![warn(missing_docs)]
+
 pub use ebbtide_model::facts::{Fact, FactColumn, Texts};
 use thiserror::Error;
 

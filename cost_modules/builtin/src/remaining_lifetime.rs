@@ -31,7 +31,6 @@ use ebbtide_cost_api::{
 use ebbtide_model::{LifeTable, LifeTables};
 use std::collections::HashMap;
 
-/// Its name.
 pub(crate) const NAME: &str = "remaining_lifetime";
 
 const SECONDS_PER_HOUR: f64 = 3600.0;

@@ -69,7 +69,6 @@ pub struct StoryResult {
     pub host: String,
     /// Names of the victims, sorted.
     pub victims: Vec<String>,
-    /// The new server.
     pub server_id: String,
     /// Milliseconds from the request to the running server.
     pub took_millis: i64,

@@ -35,7 +35,6 @@ pub enum TlsError {
     File {
         /// Which of the files.
         file: TlsFile,
-        /// Its path.
         path: PathBuf,
         /// The system's words, or the missing format.
         reason: String,

@@ -7,7 +7,6 @@
 use ebbtide_amqp::{TlsError, TlsFile};
 use uuid::Uuid;
 
-/// An error of the bus.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BusError {
     /// A broker URL that cannot be used. The text of the URL is not repeated: it may hold a
@@ -44,7 +43,6 @@ pub enum BusError {
     /// A message that no carrier would take.
     #[error("message {message_id} cannot be sent: {reason}")]
     InvalidMessage {
-        /// The id of the message.
         message_id: Uuid,
         /// Which rule it breaks.
         reason: String,
@@ -118,7 +116,6 @@ pub enum BusError {
          (`rabbitmqctl delete_queue {queue}`) or set the queue kind back"
     )]
     QueueMismatch {
-        /// The queue.
         queue: String,
         /// The broker's own words.
         detail: String,
@@ -131,7 +128,6 @@ pub enum BusError {
          `rabbitmqctl list_consumers` and `list_connections name peer_host` tell where it is"
     )]
     InUse {
-        /// The queue.
         queue: String,
         /// How long it was tried: longer than a connection that has died is in the way.
         waited_seconds: u64,

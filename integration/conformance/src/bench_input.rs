@@ -11,11 +11,9 @@ use ebbtide_nova::table::CloudTable;
 pub struct BenchInput {
     /// Hosts in the order of the file, as every request finds them.
     pub states: Vec<HostState>,
-    /// Options.
     pub options: Options,
     /// The time, microseconds since 1970, UTC.
     pub now: i64,
-    /// Requests.
     pub requests: Vec<RequestSpec>,
 }
 

@@ -15,7 +15,6 @@ use std::io::Read;
 use std::path::Path;
 use std::thread;
 
-/// Lines of a corpus.
 fn lines(corpus: &str) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../nova/corpus")

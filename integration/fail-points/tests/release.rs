@@ -1,6 +1,6 @@
 //! Release builds have no places to die at, and there is no second mechanism beside this one.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)] // Test code.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // Test code.
 
 use ebbtide_fail_points::{FailPoint, VARIABLE};
 use std::os::unix::process::ExitStatusExt;

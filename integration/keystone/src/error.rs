@@ -36,7 +36,6 @@ pub enum KeystoneError {
     Config {
         /// The section of nova.conf.
         section: String,
-        /// The option.
         option: String,
         /// What is wrong and what is possible.
         problem: String,
@@ -124,9 +123,7 @@ pub enum KeystoneError {
          create it: openstack registered limit create"
     )]
     LimitUnknown {
-        /// The resource.
         resource: String,
-        /// The service type.
         service_type: String,
         /// The region, or `any`.
         region: String,

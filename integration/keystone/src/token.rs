@@ -14,7 +14,6 @@ use time::format_description::well_known::Rfc3339;
 pub struct NamedIdentity {
     /// Keystone's id.
     pub id: String,
-    /// Its name.
     pub name: String,
 }
 
@@ -25,16 +24,13 @@ pub struct DomainIdentity {
     pub id: String,
     /// Its name, unique within its domain.
     pub name: String,
-    /// Its domain.
     pub domain: NamedIdentity,
 }
 
 /// What a token is good for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// A project.
     Project(DomainIdentity),
-    /// A domain.
     Domain(NamedIdentity),
     /// The whole system.
     System,
@@ -47,7 +43,6 @@ pub enum Scope {
 pub struct UsedCredential {
     /// Keystone's id.
     pub id: String,
-    /// Its name.
     #[serde(default)]
     pub name: String,
     /// Whether it may not create or delete other credentials and trusts. Only Keystone acts on it.

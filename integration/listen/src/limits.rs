@@ -5,7 +5,6 @@ use std::time::Duration;
 /// Numbers of connections at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionLimits {
-    /// In all.
     pub all: usize,
     /// Of those, from one address.
     pub of_one_address: usize,

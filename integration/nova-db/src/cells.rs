@@ -34,7 +34,6 @@ impl fmt::Debug for Secret {
 pub struct CellMapping {
     /// Database id; other tables refer to it.
     pub id: i64,
-    /// UUID.
     pub uuid: String,
     /// Name, if it has one.
     pub name: Option<String>,

@@ -23,7 +23,6 @@ pub enum NovaDbError {
         "the database of {database} ({url}) refuses the login: {reason}; check user, password and grants in nova.conf or in `nova-manage cell_v2 list_cells`"
     )]
     LoginRefused {
-        /// Which.
         database: String,
         /// URL without the password.
         url: String,
@@ -36,7 +35,6 @@ pub enum NovaDbError {
         "the database of {database} ({url}) refuses to {operation}: {reason}; check that `nova-manage api_db sync` and `db sync` ran and that the user may read the tables"
     )]
     Refused {
-        /// Which.
         database: String,
         /// URL without the password.
         url: String,
@@ -50,11 +48,9 @@ pub enum NovaDbError {
         "the database URL of {database} ({url}) cannot be used: {reason}; correct it in nova.conf or with `nova-manage cell_v2 update_cell`"
     )]
     BadUrl {
-        /// Which.
         database: String,
         /// URL without the password.
         url: String,
-        /// Why.
         reason: String,
     },
     /// A cell that does not exist (any more).
@@ -88,9 +84,7 @@ pub enum NovaDbError {
         "{database}: table {table} has a row with {reason}; repair it, Nova cannot use it either"
     )]
     Corrupt {
-        /// Which.
         database: String,
-        /// Table.
         table: &'static str,
         /// What is wrong.
         reason: String,

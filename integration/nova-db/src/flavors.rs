@@ -16,7 +16,6 @@ const READ: &str = "read the flavors";
 pub struct FlavorSpecs {
     /// Id as users give it.
     pub flavorid: String,
-    /// Name.
     pub name: String,
     /// Extra specs by key.
     pub extra_specs: BTreeMap<String, String>,

@@ -44,9 +44,7 @@ impl Default for FollowOptions {
 /// Everything in a cell but the instances, which were handed out in batches.
 #[derive(Debug, Clone, Default)]
 pub struct CellContent {
-    /// Compute nodes.
     pub compute_nodes: Vec<ComputeNode>,
-    /// Services.
     pub services: Vec<NovaService>,
     /// How many instances were handed out.
     pub instances: usize,
@@ -55,11 +53,8 @@ pub struct CellContent {
 /// What changed. Deleted rows say so in their field `deleted`.
 #[derive(Debug, Clone, Default)]
 pub struct Changes {
-    /// Compute nodes.
     pub compute_nodes: Vec<ComputeNode>,
-    /// Services.
     pub services: Vec<NovaService>,
-    /// Instances.
     pub instances: Vec<Instance>,
 }
 
@@ -112,7 +107,6 @@ impl Follower {
         }
     }
 
-    /// The cell.
     #[must_use]
     pub fn cell(&self) -> &CellDb {
         &self.cell

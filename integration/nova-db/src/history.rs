@@ -51,15 +51,12 @@ impl PowerChange {
 /// A server with the times of its life. Times are microseconds since 1970, UTC.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerHistory {
-    /// UUID.
     pub uuid: String,
     /// Name that its user gave it.
     pub display_name: Option<String>,
-    /// Project.
     pub project_id: Option<String>,
     /// Host of the service that it was on last.
     pub host: Option<String>,
-    /// Availability zone.
     pub availability_zone: Option<String>,
     /// Flavor; `None` if the row has none or one that cannot be read.
     pub flavor: Option<Arc<InstanceFlavor>>,

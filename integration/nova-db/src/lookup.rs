@@ -16,18 +16,14 @@ const GROUPS_AT_ONCE: usize = 200;
 /// Which cell a host is in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostMapping {
-    /// Host.
     pub host: String,
-    /// UUID of its cell.
     pub cell_uuid: String,
 }
 
 /// A server group.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Group {
-    /// UUID.
     pub uuid: String,
-    /// Name.
     pub name: String,
     /// Who owns it.
     pub project_id: String,

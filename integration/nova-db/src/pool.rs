@@ -56,7 +56,6 @@ impl Default for PoolOptions {
     }
 }
 
-/// One database.
 #[derive(Clone)]
 pub(crate) struct DatabasePool {
     inner: Arc<Inner>,

@@ -121,7 +121,6 @@ impl ReleaseEvidence {
 /// What to do about computes that are too old.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OldComputePolicy {
-    /// Refuse to start.
     Refuse,
     /// Log it (`[workarounds] disable_compute_service_check_for_ffu`).
     Warn,
@@ -132,7 +131,6 @@ pub enum OldComputePolicy {
 pub struct OwnState {
     /// Database id.
     pub id: i64,
-    /// UUID.
     pub uuid: Option<String>,
     /// Heartbeats so far.
     pub report_count: i64,

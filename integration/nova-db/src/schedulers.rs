@@ -8,7 +8,6 @@ use sea_orm::DbErr;
 /// A row `nova-scheduler` of `services`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchedulerRecord {
-    /// Host.
     pub host: String,
     /// Service version.
     pub version: i64,

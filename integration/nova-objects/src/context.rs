@@ -12,19 +12,12 @@ pub struct RpcContext {
     pub request_id: Option<String>,
     /// The request id that the client of Nova gave.
     pub global_request_id: Option<String>,
-    /// User.
     pub user_id: Option<String>,
-    /// Project.
     pub project_id: Option<String>,
-    /// Name of the user.
     pub user_name: Option<String>,
-    /// Name of the project.
     pub project_name: Option<String>,
-    /// Domain of the user.
     pub user_domain: Option<String>,
-    /// Domain of the project.
     pub project_domain: Option<String>,
-    /// Roles.
     pub roles: Vec<String>,
     /// Whether policy takes it for an administrator.
     pub is_admin: bool,

@@ -51,7 +51,6 @@ pub enum ObjectProblem {
 pub struct ObjectError {
     /// Field names from the outermost on, joined by dots; items of lists as `[2]`.
     pub path: String,
-    /// What is wrong there.
     pub wrong: ObjectProblem,
 }
 

@@ -13,19 +13,15 @@ use std::collections::BTreeMap;
 /// What the message leaves unset is `None` or empty.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Instance {
-    /// UUID.
     pub uuid: String,
     /// Host name.
     pub host: Option<String>,
     /// Node name.
     pub node: Option<String>,
-    /// Project.
     pub project_id: Option<String>,
-    /// User.
     pub user_id: Option<String>,
     /// Name as the user sees it.
     pub display_name: Option<String>,
-    /// Availability zone.
     pub availability_zone: Option<String>,
     /// For example `active`, `building`, `stopped`.
     pub vm_state: Option<String>,
@@ -33,7 +29,6 @@ pub struct Instance {
     pub task_state: Option<String>,
     /// As the hypervisor sees it: 1 is running.
     pub power_state: Option<i64>,
-    /// Flavor.
     pub flavor: Option<Flavor>,
     /// The flavor that a resize goes to.
     pub new_flavor: Option<Flavor>,
@@ -73,7 +68,6 @@ pub struct Instance {
 pub struct UpdateInstanceInfo {
     /// Host name.
     pub host: String,
-    /// Its instances.
     pub instances: Vec<Instance>,
 }
 
@@ -91,7 +85,6 @@ pub struct SyncInstanceInfo {
 pub struct DeleteInstanceInfo {
     /// Host name.
     pub host: String,
-    /// UUID.
     pub uuid: String,
 }
 

@@ -22,7 +22,6 @@ pub struct Selection {
     pub service_host: String,
     /// Hypervisor's host name.
     pub nodename: String,
-    /// Cell.
     pub cell_uuid: String,
     /// What NUMATopologyFilter found the host's limits to be.
     pub numa_limits: Option<NumaLimits>,
@@ -36,7 +35,6 @@ pub struct Selection {
 /// Limits of a host's NUMA cells (`NUMATopologyLimits`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct NumaLimits {
-    /// CPU allocation ratio.
     pub cpu_allocation_ratio: f64,
     /// Memory allocation ratio.
     pub ram_allocation_ratio: f64,

@@ -24,7 +24,6 @@ pub struct FilterPass {
 pub struct FilterFault {
     /// The filter that raised; `None` if it happened before the first.
     pub filter: Option<&'static str>,
-    /// What.
     pub fault: NovaException,
 }
 

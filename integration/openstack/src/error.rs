@@ -57,7 +57,6 @@ pub enum OpenStackError {
         "{service} does not accept our credentials: {problem}; check user, project, domains and password"
     )]
     Unauthorized {
-        /// Which service.
         service: String,
         /// What is known.
         problem: String,
@@ -67,7 +66,6 @@ pub enum OpenStackError {
         "{service} does not allow {what}: {text}; give the user the role that the service's policy asks for"
     )]
     Forbidden {
-        /// Which service.
         service: String,
         /// Method and path.
         what: String,
@@ -77,7 +75,6 @@ pub enum OpenStackError {
     /// What was asked about does not exist.
     #[error("{service}: {what}: not found: {text}")]
     NotFound {
-        /// Which service.
         service: String,
         /// Method and path.
         what: String,
@@ -87,11 +84,9 @@ pub enum OpenStackError {
     /// Another writer was first, or the claim does not fit. Nothing was changed.
     #[error("{service}: {what}: conflict: {text}")]
     Conflict {
-        /// Which service.
         service: String,
         /// Method and path.
         what: String,
-        /// Which conflict.
         code: ConflictCode,
         /// The service's words.
         text: String,
@@ -99,7 +94,6 @@ pub enum OpenStackError {
     /// The service understood and refused. Nothing was changed.
     #[error("{service}: {what}: refused with status {status}: {text}")]
     Refused {
-        /// Which service.
         service: String,
         /// Method and path.
         what: String,
@@ -114,7 +108,6 @@ pub enum OpenStackError {
         if matches!(effect, RequestEffect::Unknown) { " (it may have been done nevertheless)" } else { "" }
     )]
     Unavailable {
-        /// Which service.
         service: String,
         /// Method and path.
         what: String,
@@ -128,7 +121,6 @@ pub enum OpenStackError {
         "{service}: {what}: an answer that cannot be understood: {problem}; is it really {service} that answers there?"
     )]
     BadAnswer {
-        /// Which service.
         service: String,
         /// Method and path.
         what: String,
@@ -153,7 +145,6 @@ pub enum OpenStackError {
         "{service} supports microversions {min} to {max}, but {needed} is needed; upgrade {service}"
     )]
     Version {
-        /// Which service.
         service: String,
         /// The oldest that it has.
         min: String,
@@ -168,7 +159,6 @@ pub enum OpenStackError {
         "the allocations of consumer {consumer} were changed by another process during the claim: {text}; read them anew"
     )]
     ConsumerChanged {
-        /// The consumer.
         consumer: String,
         /// Placement's words.
         text: String,

@@ -11,7 +11,6 @@ use uuid::Uuid;
 /// A thing of a service that has an id and a name.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct NamedResource {
-    /// Id.
     pub id: Uuid,
     /// Name; not unique.
     #[serde(default)]

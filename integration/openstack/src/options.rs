@@ -10,11 +10,9 @@ use std::time::Duration;
 /// A user, project or application credential by its id, or by its name within a domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IdOrName {
-    /// By id.
     Id(String),
     /// By name, and the domain by id or name.
     Name {
-        /// Its name.
         name: String,
         /// Its domain: `Ok` an id, `Err` a name, as Keystone's `{"id": …}` and `{"name": …}`.
         domain: Result<String, String>,
@@ -27,7 +25,6 @@ pub enum TokenScope {
     /// What Keystone decides (the default project of the user; always so with application
     /// credentials).
     Unscoped,
-    /// A project.
     Project(IdOrName),
     /// A domain: `Ok` an id, `Err` a name.
     Domain(Result<String, String>),
@@ -40,46 +37,30 @@ pub enum TokenScope {
 pub enum AuthMethod {
     /// `password`, `v3password`.
     Password {
-        /// The user.
         user: IdOrName,
-        /// Its password.
         password: Secret,
-        /// What for.
         scope: TokenScope,
     },
     /// `v3applicationcredential`.
     ApplicationCredential {
         /// The credential, by id, or by name.
         credential: ApplicationCredential,
-        /// Its secret.
         secret: Secret,
     },
     /// `token`, `v3token`: a token of Keystone for another one, with a scope of its own.
-    Token {
-        /// The token.
-        token: Secret,
-        /// What for.
-        scope: TokenScope,
-    },
+    Token { token: Secret, scope: TokenScope },
     /// `admin_token`: a fixed token and no Keystone; for test stacks.
-    AdminToken {
-        /// The token.
-        token: Secret,
-    },
+    AdminToken { token: Secret },
     /// `none`: no token at all; for test stacks.
     None,
 }
 
-/// Which application credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApplicationCredential {
-    /// By id.
     Id(String),
     /// By name among those of a user.
     Name {
-        /// Its name.
         name: String,
-        /// Whose.
         user: IdOrName,
     },
 }

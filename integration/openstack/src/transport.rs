@@ -18,7 +18,6 @@ pub struct TransportRequest<'a> {
     pub path: &'a str,
     /// As the header has it, for example `1.36`; `None`: the service's oldest.
     pub microversion: Option<&'a str>,
-    /// The body.
     pub body: Option<&'a Value>,
 }
 

@@ -22,7 +22,6 @@ pub enum OsCloudError {
     /// A file that cannot be understood.
     #[error("{}: {problem}", path.display())]
     File {
-        /// Which file.
         path: PathBuf,
         /// What is wrong, with the line.
         problem: String,
@@ -30,7 +29,6 @@ pub enum OsCloudError {
     /// The cloud has regions, and this is none of them.
     #[error("cloud {cloud} has no region {region:?}")]
     NoSuchRegion {
-        /// The cloud.
         cloud: String,
         /// The region as it was given.
         region: String,
@@ -39,16 +37,10 @@ pub enum OsCloudError {
     },
     /// A profile that no file has.
     #[error("cloud {cloud}: no clouds-public.yaml has the profile {profile:?}")]
-    NoSuchProfile {
-        /// The cloud.
-        cloud: String,
-        /// Its profile.
-        profile: String,
-    },
+    NoSuchProfile { cloud: String, profile: String },
     /// Settings that do not suffice, or what Keystone and the catalog said.
     #[error("cloud {cloud}: {error}")]
     OpenStack {
-        /// The cloud.
         cloud: String,
         /// What is wrong.
         error: Box<OpenStackError>,
@@ -56,7 +48,6 @@ pub enum OsCloudError {
     /// The address in the catalog is none that the command can use.
     #[error("cloud {cloud}: the endpoint {url} of the service preemption {problem}")]
     Endpoint {
-        /// The cloud.
         cloud: String,
         /// The address.
         url: String,

@@ -15,16 +15,13 @@ pub const SERVICE_TYPE: &str = "preemption";
 /// What the user named.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CloudSelector<'a> {
-    /// The cloud.
     pub name: Option<&'a str>,
-    /// The region.
     pub region: Option<&'a str>,
 }
 
 /// A cloud that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CloudConfig {
-    /// Its name.
     pub name: String,
     /// Keystone and the credentials.
     pub auth: AuthOptions,

@@ -26,6 +26,8 @@
 //! - Options that the program does not read are never checked. The error for a wrong value says
 //!   file, line, group, option, value and what is allowed.
 
+#![warn(missing_docs)]
+
 mod config;
 mod error;
 mod option;

@@ -10,6 +10,8 @@
 //! byte where bytes matter. What differs on purpose: a request is acknowledged after its answer is
 //! confirmed (see [`AckMode`]), so that a killed server loses none, and TLS always verifies the
 //! broker.
+
+#![warn(missing_docs)]
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod client;

@@ -1,6 +1,6 @@
 //! Every captured message is understood, and what we would say in its place is the same.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeMap;
 use std::fmt;

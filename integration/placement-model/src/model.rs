@@ -10,7 +10,6 @@ pub type Version = (u32, u32);
 /// From this one on errors carry a code.
 const ERROR_CODES: Version = (1, 23);
 
-/// One request.
 #[derive(Debug, Clone, Copy)]
 pub struct ModelRequest<'a> {
     /// The HTTP method.
@@ -19,7 +18,6 @@ pub struct ModelRequest<'a> {
     pub path: &'a str,
     /// Placement's default is 1.0.
     pub version: Version,
-    /// The body.
     pub body: Option<&'a Value>,
 }
 
@@ -133,7 +131,6 @@ impl Inventory {
 /// A resource provider.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Provider {
-    /// Its name.
     pub name: String,
     /// How often it was changed.
     pub generation: u64,
@@ -147,7 +144,6 @@ pub struct Provider {
     pub(crate) place: u64,
 }
 
-/// A consumer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelConsumer {
     /// How often its allocations were written.
@@ -232,7 +228,6 @@ impl Model {
         }
     }
 
-    /// A provider.
     #[must_use]
     pub fn provider(&self, uuid: Uuid) -> Option<&Provider> {
         self.providers.get(&uuid)
@@ -245,7 +240,6 @@ impl Model {
             .map(|(uuid, provider)| (*uuid, provider))
     }
 
-    /// A consumer.
     #[must_use]
     pub fn consumer(&self, uuid: Uuid) -> Option<&ModelConsumer> {
         self.consumers.get(&uuid)

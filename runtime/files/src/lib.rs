@@ -17,7 +17,6 @@ pub enum FileError {
     /// The file cannot be opened, read or decompressed.
     #[error("cannot read {}: {problem}", path.display())]
     Read {
-        /// The file.
         path: PathBuf,
         /// The message of the system or of the decoder.
         problem: String,

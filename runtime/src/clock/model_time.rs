@@ -28,7 +28,6 @@ pub struct ClockWatch {
 }
 
 impl ClockWatch {
-    /// Starts watching.
     #[must_use]
     pub fn start() -> Self {
         let began = instant();

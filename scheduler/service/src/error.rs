@@ -14,7 +14,6 @@ use ebbtide_runtime::task;
 use ebbtide_store::StoreError;
 use thiserror::Error;
 
-/// An error of the service.
 #[derive(Debug, Clone, Error)]
 pub enum ServiceError {
     /// The region refused the input.
@@ -54,7 +53,6 @@ pub enum ServiceError {
     /// A field of a request is invalid.
     #[error("field {field}: {problem}")]
     Field {
-        /// The field.
         field: &'static str,
         /// What is wrong, and what is accepted.
         problem: String,
@@ -73,7 +71,6 @@ pub enum ServiceError {
     Listen {
         /// The service that wanted to listen.
         what: &'static str,
-        /// The address.
         address: String,
         /// The error of the operating system.
         problem: String,
@@ -131,10 +128,7 @@ pub enum ServiceError {
     Rest(RestError),
     /// A call that OpenStack has a command for.
     #[error("this cloud is an OpenStack, which does this itself: use `{command}`")]
-    OpenStackCommand {
-        /// The command.
-        command: &'static str,
-    },
+    OpenStackCommand { command: &'static str },
     /// A what-if whose request would carry what another service makes.
     #[error("{0}")]
     NotAnswerable(String),

@@ -37,7 +37,6 @@ const FINISH: Duration = Duration::from_secs(10);
 pub struct NamedBus {
     /// `amqp` or `in-process`.
     pub name: &'static str,
-    /// The bus.
     pub bus: Arc<dyn Bus>,
 }
 

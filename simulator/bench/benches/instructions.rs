@@ -6,7 +6,7 @@
 //! anything is counted.
 
 // A benchmark that cannot set up its cloud has nothing to say; the macros make public functions.
-#![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
+#![allow(clippy::unwrap_used, unreachable_pub)]
 
 use ebbtide_bench::nova::read_input;
 use ebbtide_bench::workload::Workload;

@@ -122,7 +122,6 @@ impl Size {
     }
 }
 
-/// An instance to be.
 #[derive(Debug, Clone, Copy)]
 pub struct BenchInstance {
     /// Its identifier; the lower half is host × 2^24 + position.
@@ -137,7 +136,6 @@ pub struct BenchInstance {
     pub project: u64,
 }
 
-/// A host to be.
 #[derive(Debug)]
 pub struct HostPlan {
     /// What it has.
@@ -162,26 +160,15 @@ pub enum Fill {
     /// for every request.
     Partly,
     /// No instances. Each host has capacity for exactly so many of [`SMALL`].
-    Empty {
-        /// How many.
-        slots: u32,
-    },
+    Empty { slots: u32 },
     /// So many instances on all hosts together, as evenly as can be, every second one preemptible.
-    Holding {
-        /// How many.
-        instances: u32,
-    },
+    Holding { instances: u32 },
     /// As many preemptible ones of [`SMALL`] as there is room for.
-    Uniform {
-        /// How many.
-        slots: u32,
-    },
+    Uniform { slots: u32 },
 }
 
-/// A cloud to be.
 #[derive(Debug, Clone, Copy)]
 pub struct CloudPlan {
-    /// How many hosts.
     pub hosts: u32,
     /// How full.
     pub fill: Fill,
@@ -330,7 +317,6 @@ pub fn plus(one: Amounts, other: Amounts, times: i64) -> Amounts {
     [0, 1, 2].map(|class| one[class] + other[class] * times)
 }
 
-/// The name of a host.
 #[must_use]
 pub fn host_name(number: u32) -> String {
     format!("host-{number:06}")

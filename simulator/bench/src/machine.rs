@@ -23,7 +23,6 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This one.
     #[must_use]
     pub fn here() -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();

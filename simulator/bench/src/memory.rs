@@ -15,7 +15,6 @@ use serde::Serialize;
 /// What to measure.
 #[derive(Debug, Clone, Copy)]
 pub struct MemoryOptions {
-    /// How many hosts.
     pub hosts: u32,
     /// How many instances on them together, every second one preemptible.
     pub instances: u32,
@@ -26,9 +25,7 @@ pub struct MemoryOptions {
 /// What came out.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MemoryReport {
-    /// How many hosts.
     pub hosts: u32,
-    /// How many instances.
     pub instances: u32,
     /// Resident bytes for each host, without instances.
     pub bytes_per_host: f64,
@@ -38,7 +35,6 @@ pub struct MemoryReport {
     pub table_mib: f64,
     /// How it was measured.
     pub measured_by: &'static str,
-    /// The seed.
     pub seed: u64,
 }
 

@@ -33,7 +33,6 @@ const READS: usize = 200;
 /// What to measure.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestOptions {
-    /// How many hosts.
     pub hosts: u32,
     /// Requests that are measured.
     pub requests: u32,
@@ -44,7 +43,6 @@ pub struct RequestOptions {
 /// What came out.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RequestReport {
-    /// How many hosts.
     pub hosts: u32,
     /// How long one decision takes.
     #[serde(flatten)]
@@ -64,7 +62,6 @@ pub struct RequestReport {
     pub ratio_to_read_once: f64,
     /// Instances in the cloud.
     pub instances: u64,
-    /// The seed.
     pub seed: u64,
     /// How long the table took to build.
     pub build_seconds: f64,

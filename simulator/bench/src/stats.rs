@@ -11,7 +11,6 @@ pub struct Latency {
     pub p50_us: f64,
     /// Of a hundred, one took longer.
     pub p99_us: f64,
-    /// The mean.
     pub mean_us: f64,
     /// The shortest.
     pub min_us: f64,

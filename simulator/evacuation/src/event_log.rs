@@ -72,7 +72,6 @@ impl EventLog {
         })
     }
 
-    /// The lines.
     pub(crate) fn into_lines(self) -> Vec<String> {
         self.lines.unwrap_or_default()
     }

@@ -12,7 +12,6 @@ use ebbtide_model::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A guest.
 #[derive(Debug, Clone)]
 pub(crate) struct WorldGuest {
     pub(crate) state: HostedState,
@@ -36,7 +35,6 @@ pub(crate) enum CallFate {
     },
 }
 
-/// A hypervisor.
 #[derive(Debug)]
 pub(crate) struct Hypervisor {
     pub(crate) inventory: BTreeMap<ResourceClass, Inventory>,

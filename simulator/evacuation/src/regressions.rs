@@ -6,9 +6,7 @@ use crate::script::Places;
 /// A world that has failed once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Regression {
-    /// Which world.
     pub world: WorldKind,
-    /// Its seed.
     pub seed: u64,
     /// How many steps its script has.
     pub steps: usize,

@@ -66,7 +66,6 @@ impl fmt::Display for Invariant {
 /// A broken promise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// Which.
     pub promise: Invariant,
     /// What was seen.
     pub what: String,

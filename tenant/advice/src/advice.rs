@@ -69,7 +69,6 @@ impl Question {
     }
 }
 
-/// The chance of an interruption.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct InterruptionChance {
     /// Within how many hours from now on.

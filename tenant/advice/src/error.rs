@@ -16,7 +16,6 @@ pub enum AdviceError {
         /// What is wrong, and what is allowed.
         problem: String,
     },
-    /// An error of the model.
     #[error(transparent)]
     Model(#[from] LifetimeError),
 }

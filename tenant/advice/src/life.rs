@@ -8,7 +8,6 @@ const HOUR_MS: f64 = 3_600_000.0;
 /// A life that has ended, or one that continues.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LifeRecord {
-    /// Its project.
     pub project: String,
     /// When it began.
     pub launched: Timestamp,

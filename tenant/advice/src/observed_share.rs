@@ -3,7 +3,6 @@
 
 use ebbtide_lifetime::Observations;
 
-/// An observed share.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ObservedShare {
     /// The Kaplan-Meier estimate.

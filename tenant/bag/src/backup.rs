@@ -18,7 +18,6 @@ use std::collections::HashMap;
 /// An on-demand instance that is launched only if it has to be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Backup {
-    /// Its type.
     pub ty: usize,
     /// The tasks of each core, in the order in which they would run.
     pub cores: Vec<Vec<usize>>,

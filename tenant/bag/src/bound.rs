@@ -7,7 +7,6 @@ use ebbtide_model::Money;
 /// A task that takes longest even on the fastest instance for it: nothing is done before it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Critical {
-    /// The task.
     pub task: usize,
     /// Its fastest on-demand type.
     pub ty: usize,

@@ -20,7 +20,6 @@ pub enum BagError {
     Duplicate {
         /// The kind of thing.
         what: &'static str,
-        /// The name.
         name: String,
     },
     /// A bag without tasks, or no instance types to run it on.
@@ -44,7 +43,6 @@ pub enum BagError {
         "task {task:?} needs {memory_mb} MB of memory; the largest on-demand type, {largest}, has {largest_mb} MB"
     )]
     TooLarge {
-        /// The task.
         task: String,
         /// What it needs, MB.
         memory_mb: u64,

@@ -25,7 +25,6 @@ pub struct Checkpoints {
     pub cost: u64,
 }
 
-/// One task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
     /// Its name, unique in the bag.
@@ -161,7 +160,6 @@ impl Bag {
         &self.types
     }
 
-    /// The rules.
     #[must_use]
     pub fn rules(&self) -> &Rules {
         &self.rules

@@ -38,7 +38,6 @@ impl Market {
 /// An instance of the primary map.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Vm {
-    /// Its type.
     pub ty: usize,
     /// How it is bought.
     pub market: Market,
@@ -51,9 +50,7 @@ pub struct Vm {
 pub struct Finish {
     /// Seconds since the begin, boot included.
     pub end: u64,
-    /// The task.
     pub task: usize,
-    /// Its core.
     pub core: usize,
 }
 

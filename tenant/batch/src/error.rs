@@ -8,7 +8,6 @@ pub enum BatchError {
     /// A setting of the operator's file that cannot be used.
     #[error("{key}: {problem}")]
     Setting {
-        /// Which one.
         key: String,
         /// What is wrong, and what is allowed.
         problem: String,
@@ -24,7 +23,6 @@ pub enum BatchError {
     /// No type of server has room for a member of the work.
     #[error("stage {stage} needs {cpus} processors and {memory_mb} MB: no type of server has them")]
     NoType {
-        /// The stage.
         stage: String,
         /// Processors of one member.
         cpus: u32,
@@ -43,7 +41,6 @@ pub enum BatchError {
     /// The work is over: nothing about it can be changed.
     #[error("work {id} is {state}")]
     Over {
-        /// Which.
         id: String,
         /// What became of it.
         state: &'static str,
@@ -51,7 +48,6 @@ pub enum BatchError {
     /// The budget of the work is used up.
     #[error("the budget of work {id} is used up: {spent} of {budget}")]
     Budget {
-        /// Which.
         id: String,
         /// What was spent.
         spent: String,
@@ -69,9 +65,7 @@ pub enum BatchError {
     /// A member that was started and did not begin.
     #[error("member {member} did not begin on node {node}: {problem}")]
     NotStarted {
-        /// Which.
         member: String,
-        /// Where.
         node: String,
         /// In Slurm's words, or ours.
         problem: String,
@@ -81,7 +75,6 @@ pub enum BatchError {
     Failed {
         /// The work.
         id: String,
-        /// Which.
         member: String,
         /// The exit code of the last attempt.
         exit: i32,
@@ -93,7 +86,6 @@ pub enum BatchError {
         "work {id} missed its deadline: {done} of {tasks} tasks done, {took} s of {deadline} s"
     )]
     Missed {
-        /// Which.
         id: String,
         /// Tasks that are done.
         done: usize,

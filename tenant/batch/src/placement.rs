@@ -14,9 +14,7 @@ use crate::work::MemberId;
 /// A member that needs a server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Need {
-    /// The work.
     pub work: WorkId,
-    /// The member.
     pub member: MemberId,
     /// Processors.
     pub cpus: u32,
@@ -41,7 +39,6 @@ pub struct Need {
 /// A node with a server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeView {
-    /// Its name.
     pub name: String,
     /// The place of its type.
     pub ty: usize,
@@ -92,7 +89,6 @@ pub struct Placer<'a> {
     pub types: &'a [ServerType],
     /// What is known of each now.
     pub views: &'a [TypeView],
-    /// The policy.
     pub policy: &'a BatchPolicy,
     /// Expected running times.
     pub times: &'a mut RunningTimes,

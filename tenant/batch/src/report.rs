@@ -7,12 +7,10 @@ use crate::servers_cost::ServersCost;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The report of a work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkReport {
     /// What the work is doing.
     pub state: String,
-    /// Members.
     pub members: usize,
     /// Members that are done.
     pub done: usize,

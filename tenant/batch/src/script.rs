@@ -15,7 +15,6 @@ use std::fmt::Write as _;
 pub struct ScriptOptions<'a> {
     /// Number of the attempt.
     pub attempt: u32,
-    /// The type of its server.
     pub server_type: &'a ServerType,
     /// The age of the server, milliseconds.
     pub age: i64,

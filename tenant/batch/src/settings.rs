@@ -33,7 +33,6 @@ pub struct BatchSettings {
     /// their server was active for as long as they take.
     #[serde(default)]
     pub rehearse: bool,
-    /// The cluster.
     pub slurm: ClusterSettings,
     /// A region and the servers there; either this or `openstack`.
     #[serde(default)]
@@ -52,7 +51,6 @@ pub struct BatchSettings {
     pub policy: BatchPolicy,
 }
 
-/// The cluster.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterSettings {
@@ -87,7 +85,6 @@ pub enum MarketSetting {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TypeSettings {
-    /// Its name.
     pub name: String,
     /// The nodes, as Slurm lists them: `p[1-6]`. So many servers there are at most.
     pub nodes: String,
@@ -249,9 +246,7 @@ fn ebbtide() -> String {
 /// A type of servers, checked.
 #[derive(Debug, Clone)]
 pub struct ServerType {
-    /// Its name.
     pub name: String,
-    /// Its nodes.
     pub nodes: Vec<String>,
     /// The flavor of its servers.
     pub flavor: String,

@@ -11,11 +11,9 @@ use std::collections::BTreeMap;
 pub struct WorkSummary {
     /// Its number.
     pub id: WorkId,
-    /// Its name.
     pub name: String,
     /// `active`, `over-budget`, `done`, `failed` or `cancelled`.
     pub state: String,
-    /// Members.
     pub members: usize,
     /// Members that are done.
     pub done: usize,
@@ -39,7 +37,6 @@ pub struct WorkDetails {
     pub summary: WorkSummary,
     /// The directory of the work.
     pub dir: String,
-    /// The members.
     pub list: Vec<MemberView>,
     /// The servers of a bag by maps; none of other works.
     #[serde(default)]
@@ -49,9 +46,7 @@ pub struct WorkDetails {
 /// The plan of a bag by maps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlanView {
-    /// Its name.
     pub name: String,
-    /// Its tasks.
     pub tasks: usize,
     /// When all are done if nothing hibernates, seconds after the begin.
     pub makespan_s: u64,
@@ -83,27 +78,21 @@ impl PlanView {
     }
 }
 
-/// A member.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MemberView {
     /// Its name: stage and place there.
     pub name: String,
     /// `waits`, `runs`, `done` or `failed`.
     pub state: String,
-    /// Its parameters.
     pub parameters: BTreeMap<String, String>,
     /// Work that is saved, milliseconds.
     pub saved_ms: i64,
-    /// Its attempts.
     pub attempts: Vec<AttemptView>,
 }
 
-/// An attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AttemptView {
-    /// Its number.
     pub number: u32,
-    /// Where.
     pub node: String,
     /// The type of the node's server.
     pub server_type: String,
@@ -119,7 +108,6 @@ pub struct AttemptView {
 /// A node of the pool and its server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServerView {
-    /// The node.
     pub node: String,
     /// The type; `elastic` for the elastic partition.
     pub server_type: String,
@@ -142,7 +130,6 @@ pub struct ServiceStatus {
     pub faults: BTreeMap<String, String>,
     /// When the service last saw Slurm and the cloud, milliseconds since 1970.
     pub looked_ms: Option<i64>,
-    /// The servers.
     pub servers: Vec<ServerView>,
     /// The elastic partition, if there is one and it was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -178,7 +165,6 @@ impl std::fmt::Display for ElasticView {
 }
 
 impl WorkSummary {
-    /// A work.
     #[must_use]
     pub fn of(id: WorkId, book: &WorkBook, state: WorkState, now: i64) -> Self {
         let (done, running, rest) = book.counts();

@@ -37,7 +37,6 @@ pub struct Work {
 /// Members that do the same with other parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stage {
-    /// Its name.
     pub name: String,
     /// Places of the stages that have to be done before.
     pub after: Vec<usize>,
@@ -73,7 +72,6 @@ pub enum Checkpoint {
         /// How long it takes to save, seconds, until it was measured.
         cost: u64,
     },
-    /// By CRIU.
     Criu {
         /// How long it takes to save, seconds, until it was measured.
         cost: u64,
@@ -92,7 +90,6 @@ impl Checkpoint {
 /// One member of a work: its stage and its place there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemberId {
-    /// The stage.
     pub stage: usize,
     /// The place in the stage.
     pub index: usize,
@@ -225,7 +222,6 @@ impl Work {
         })
     }
 
-    /// The stage of a member.
     #[must_use]
     pub fn stage(&self, member: MemberId) -> &Stage {
         &self.stages[member.stage]

@@ -32,7 +32,6 @@ pub enum BurstError {
     /// An invalid setting.
     #[error("{key}: {problem}")]
     Setting {
-        /// Which one.
         key: String,
         /// What is wrong, and what is allowed.
         problem: String,
@@ -48,7 +47,6 @@ pub enum BurstError {
     /// A node that is not among the preemptible nodes.
     #[error("node {node} is none of the configuration file ({nodes})")]
     NotOurs {
-        /// The node.
         node: String,
         /// The preemptible nodes.
         nodes: String,
@@ -58,7 +56,6 @@ pub enum BurstError {
     Budget {
         /// Amount spent.
         spent: String,
-        /// The budget.
         budget: String,
         /// Length of the budget's window.
         hours: String,
@@ -66,19 +63,13 @@ pub enum BurstError {
     /// The region did not give an instance.
     #[error("no instance for node {node}: {problem}")]
     NoInstance {
-        /// For which node.
         node: String,
         /// The reason that the region gives.
         problem: String,
     },
     /// An instance whose node did not come up in time.
     #[error("node {node} never came up on instance {instance}")]
-    NeverUp {
-        /// Which node.
-        node: String,
-        /// Its instance.
-        instance: String,
-    },
+    NeverUp { node: String, instance: String },
     /// A file or directory that cannot be used.
     #[error("cannot {what} {path}: {problem}")]
     Storage {

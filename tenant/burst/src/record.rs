@@ -92,13 +92,11 @@ pub enum BurstEvent {
     Job {
         /// Slurm's number.
         job: u32,
-        /// Its name.
         name: String,
         /// Long or short.
         kind: JobClass,
         /// Processors over all nodes.
         cpus: u32,
-        /// Nodes.
         nodes: u32,
         /// When it was submitted.
         submitted: i64,
@@ -107,9 +105,7 @@ pub enum BurstEvent {
     Start {
         /// Slurm's number.
         job: u32,
-        /// When.
         start: i64,
-        /// Where.
         on: Vec<String>,
     },
     /// A job was stopped before its end, and is pending again.
@@ -121,7 +117,6 @@ pub enum BurstEvent {
     End {
         /// Slurm's number.
         job: u32,
-        /// When.
         end: i64,
         /// Whether it ended successfully.
         well: bool,
@@ -132,7 +127,6 @@ pub enum BurstEvent {
     Launched {
         /// Its id.
         instance: String,
-        /// Its node.
         node: String,
         /// Start of the time that is paid for.
         launch: i64,
@@ -150,14 +144,11 @@ pub enum BurstEvent {
     Gone {
         /// Its id.
         instance: String,
-        /// When.
         end: i64,
-        /// How.
         how: LifeEnd,
     },
     /// An error, with its code.
     Trouble {
-        /// The code.
         code: String,
         /// The error's text.
         words: String,
@@ -171,20 +162,17 @@ pub struct JobRun {
     pub start: i64,
     /// Milliseconds; `None` while the job runs.
     pub end: Option<i64>,
-    /// Where.
     pub on: Vec<String>,
 }
 
 /// Everything known of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobLife {
-    /// Its name.
     pub name: String,
     /// Long or short.
     pub kind: JobClass,
     /// Processors over all nodes.
     pub cpus: u32,
-    /// Nodes.
     pub nodes: u32,
     /// When it was submitted, milliseconds.
     pub submitted: i64,
@@ -243,7 +231,6 @@ impl JobLife {
 /// Everything known of an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstanceHistory {
-    /// Its node.
     pub node: String,
     /// Start of the time that is paid for, milliseconds.
     pub launch: i64,

@@ -16,7 +16,6 @@ pub struct WaitingTimes {
     pub median_seconds: f64,
     /// 95 of 100 jobs waited no longer.
     pub p95_seconds: f64,
-    /// The longest.
     pub longest_seconds: f64,
     /// Mean of all waiting, also after a job was cut, seconds.
     pub mean_all_waiting_seconds: f64,
@@ -53,7 +52,6 @@ impl WaitingTimes {
 /// Figures of one kind of jobs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KindReport {
-    /// Which.
     pub kind: JobClass,
     /// Jobs in the record.
     pub jobs: usize,
@@ -69,7 +67,6 @@ pub struct KindReport {
     pub in_vain_seconds: f64,
     /// With preemptible nodes.
     pub with: WaitingTimes,
-    /// Without.
     pub without: WaitingTimes,
 }
 
@@ -104,7 +101,6 @@ pub struct MoneyReport {
 /// How often an error was reported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TroubleCount {
-    /// Its code.
     pub code: String,
     /// How often.
     pub times: u64,

@@ -17,11 +17,8 @@ use ebbtide_lifetime::plan::{RunningTime, failure_probability, keeps};
 /// Features, weight and comment of a node in Slurm.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Label {
-    /// Its features.
     pub features: Vec<String>,
-    /// Its weight.
     pub weight: u64,
-    /// Its comment.
     pub comment: String,
 }
 

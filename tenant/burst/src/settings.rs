@@ -75,7 +75,6 @@ pub struct RegionSettings {
     /// The availability zone; `None` for any.
     #[serde(default)]
     pub zone: Option<String>,
-    /// A file with the token.
     #[serde(default)]
     pub token_file: Option<PathBuf>,
     /// Roots of the region's certificate.
@@ -126,7 +125,6 @@ pub struct OpenStackSettings {
 /// The cloud of the servers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum CloudSettings<'a> {
-    /// A region.
     Region(&'a RegionSettings),
     /// An OpenStack.
     OpenStack(&'a OpenStackSettings),
@@ -168,7 +166,6 @@ pub struct NodeGroup {
     pub max_price: Option<Money>,
     /// Features that the nodes have in slurm.conf.
     pub features: Vec<String>,
-    /// Their weight there.
     pub weight: u32,
 }
 

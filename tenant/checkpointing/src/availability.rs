@@ -51,7 +51,6 @@ impl Availability {
         }
     }
 
-    /// The periods.
     #[must_use]
     pub fn periods(&self) -> &[Period] {
         &self.periods

@@ -13,7 +13,6 @@ use ebbtide_model::Money;
 /// An instance type that may be bid for.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<'a> {
-    /// Its name.
     pub name: &'a str,
     /// What it cost.
     pub history: &'a PriceHistory,
@@ -39,7 +38,6 @@ pub enum BidGoal {
 pub struct BidOffer {
     /// The place of the candidate in the list.
     pub candidate: usize,
-    /// The bid.
     pub bid: Money,
     /// How much of the time the price is not above it, 0 to 1.
     pub available: f64,

@@ -74,7 +74,6 @@ pub struct OptComparison {
 /// there are none.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SchemeResult {
-    /// The scheme.
     pub kind: SchemeKind,
     /// From how many starts it finished within the history.
     pub finished: usize,
@@ -101,7 +100,6 @@ pub struct SchemeResult {
 /// All schemes with one bid.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BidComparison {
-    /// The bid.
     pub bid: Money,
     /// How much of the time the price is not above it, 0 to 1.
     pub available: f64,
@@ -112,7 +110,6 @@ pub struct BidComparison {
 }
 
 impl BidComparison {
-    /// The result of a scheme.
     #[must_use]
     pub fn of(&self, kind: SchemeKind) -> Option<&SchemeResult> {
         self.schemes.iter().find(|result| result.kind == kind)

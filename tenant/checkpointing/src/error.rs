@@ -74,7 +74,6 @@ pub enum CheckpointingError {
     Question {
         /// What was given.
         what: &'static str,
-        /// Its value.
         value: String,
         /// What is allowed, in words.
         allowed: String,

@@ -31,7 +31,6 @@ impl EventKind {
 /// An event with its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
-    /// Which one.
     pub kind: EventKind,
     /// When, seconds.
     pub at: i64,

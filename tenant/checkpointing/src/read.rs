@@ -18,7 +18,6 @@ pub struct Series {
     /// The values of all columns that are not time or price, joined by dots:
     /// `us-east-1.linux.m1.xlarge`. Empty if there are none.
     pub name: String,
-    /// Its price.
     pub history: PriceHistory,
     /// Rows that repeat the row before them, with the same time and price. They count once.
     pub repeated: RepeatedRows,

@@ -29,13 +29,11 @@ impl<'a> Market<'a> {
         }
     }
 
-    /// The price.
     #[must_use]
     pub fn history(&self) -> &'a PriceHistory {
         self.history
     }
 
-    /// The bid.
     #[must_use]
     pub fn bid(&self) -> Money {
         self.bid
@@ -48,7 +46,6 @@ impl<'a> Market<'a> {
     }
 }
 
-/// A job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CheckpointedJob {
     /// Seconds of work.
@@ -75,7 +72,6 @@ pub enum JobEnd {
 pub struct JobResult {
     /// How it ended.
     pub ending: JobEnd,
-    /// What it cost.
     pub cost: Money,
     /// Instance-hours charged.
     pub hours: u64,

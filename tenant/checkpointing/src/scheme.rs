@@ -19,7 +19,6 @@ pub enum SchemeAction {
 }
 
 impl SchemeAction {
-    /// When.
     #[must_use]
     pub fn at(self) -> i64 {
         match self {

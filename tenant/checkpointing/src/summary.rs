@@ -6,7 +6,6 @@ use crate::scheme::SchemeKind;
 /// A mean with the least and the greatest value that went into it, per cent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
-    /// The mean.
     pub mean: f64,
     /// The least.
     pub min: f64,
@@ -38,11 +37,9 @@ impl Spread {
 /// A scheme against OPT, over many bids or series. All in per cent above OPT.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SchemeSummary {
-    /// The scheme.
     pub kind: SchemeKind,
     /// How many bids (or series) went into it.
     pub of: usize,
-    /// Cost.
     pub cost: Spread,
     /// Time from start to end.
     pub time: Spread,

@@ -62,7 +62,6 @@ pub struct CheckpointTerms {
     /// S_bid, what ACC bids; the provider ends its instance above that. `None`: so much that it
     /// never happens, as the paper assumes. Where it is below A_bid, that is bid.
     pub ceiling: Option<Money>,
-    /// How ACC is read.
     pub reading: AccReading,
     /// How ADAPT decides.
     pub adapt: Adapt,

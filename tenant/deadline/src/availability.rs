@@ -20,7 +20,6 @@ impl History {
         Self { looks: kept }
     }
 
-    /// The looks.
     #[must_use]
     pub fn looks(&self) -> &[(i64, bool)] {
         &self.looks

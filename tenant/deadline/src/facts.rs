@@ -27,7 +27,6 @@ pub struct JobFacts {
     pub now: u64,
     /// Seconds of work that are done and need not be done again.
     pub done: u64,
-    /// The server of the job.
     pub held: JobServer,
     /// A preemptible server could be had now, or is held.
     pub spot_available: bool,
@@ -58,7 +57,6 @@ impl JobFacts {
         signed(job.terms().deadline) - signed(left)
     }
 
-    /// The job is done.
     #[must_use]
     pub fn is_done(&self, job: &DeadlineJob) -> bool {
         self.work_left(job) == 0

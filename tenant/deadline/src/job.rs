@@ -83,7 +83,6 @@ impl DeadlineJob {
         Ok(Self { terms })
     }
 
-    /// The terms.
     #[must_use]
     pub fn terms(&self) -> &JobTerms {
         &self.terms

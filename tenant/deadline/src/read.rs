@@ -18,12 +18,10 @@ pub enum SeriesKind {
 /// A series and how it was recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recorded {
-    /// How.
     pub kind: SeriesKind,
     /// The most servers at any tick: the size of the cluster that was recorded. At a tick with
     /// fewer the series says that there is none, since a job needs them all.
     pub servers: u32,
-    /// The series.
     pub series: Series,
 }
 

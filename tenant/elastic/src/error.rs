@@ -8,7 +8,6 @@ pub enum ElasticError {
     /// A setting that makes no sense.
     #[error("{what} is {value}; it has to be {allowed}")]
     Setting {
-        /// Which one.
         what: &'static str,
         /// As it was given.
         value: String,

@@ -168,7 +168,6 @@ fn exposure(model: &dyn Lifetime, seen: Observation, from: f64, to: f64, end: f6
     (seen.ended && seen.hours <= to && seen.hours < end, hazard)
 }
 
-/// An alarm.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Alarm {
     /// After how many lifetimes it was certain.

@@ -168,7 +168,6 @@ pub struct ModelEntry {
     pub group: String,
     /// The labels of that group.
     pub labels: BTreeMap<String, String>,
-    /// The model.
     pub description: Description,
 }
 

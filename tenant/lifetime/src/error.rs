@@ -52,7 +52,6 @@ pub enum LifetimeError {
     NoFit {
         /// The distribution.
         model: &'static str,
-        /// Why.
         problem: String,
     },
     /// A question with an impossible number in it.
@@ -60,7 +59,6 @@ pub enum LifetimeError {
     Question {
         /// What was given.
         what: &'static str,
-        /// Its value.
         value: f64,
         /// What is allowed, in words.
         allowed: String,

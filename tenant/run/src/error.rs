@@ -7,10 +7,7 @@ use thiserror::Error;
 pub enum RunError {
     /// An invalid number.
     #[error("{what} has to be above zero")]
-    Zero {
-        /// Which one.
-        what: &'static str,
-    },
+    Zero { what: &'static str },
     /// A record of an earlier run that cannot be used.
     #[error("the record is not usable: {problem}")]
     Record {

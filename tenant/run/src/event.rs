@@ -2,7 +2,6 @@
 
 use crate::{RunTime, Span};
 
-/// An event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunEvent {
     /// An instance of this age is available. Also reports that an instance with notice stays after
@@ -50,7 +49,6 @@ pub enum RunEvent {
     Time,
 }
 
-/// Reason of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckpointReason {
     /// The rhythm requires it.
@@ -80,7 +78,6 @@ pub enum RunAction {
     Save {
         /// Its number: higher than all earlier ones.
         id: u64,
-        /// Its reason.
         why: CheckpointReason,
     },
     /// Abort the checkpoint in progress, and remove its parts.
@@ -97,7 +94,6 @@ pub enum RunAction {
     Finish(RunEnd),
 }
 
-/// How a run ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunEnd {
     /// The process ended by itself: the job is done or has failed.

@@ -31,7 +31,6 @@ pub struct MetadataQuery {
     pub method: &'static str,
     /// Path and query.
     pub path: &'static str,
-    /// Headers.
     pub headers: Vec<(&'static str, String)>,
     /// The body; empty for none.
     pub body: String,
@@ -44,7 +43,6 @@ pub struct MetadataResponse {
     pub status: u16,
     /// The header `Metadata-Flavor`, which identifies GCE's server.
     pub flavor: Option<String>,
-    /// The body.
     pub body: String,
 }
 

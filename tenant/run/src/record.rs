@@ -16,7 +16,6 @@ pub struct Checkpoint {
     pub work: Span,
 }
 
-/// The work on one instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InstanceWork {
@@ -129,7 +128,6 @@ impl RunRecord {
         Ok(())
     }
 
-    /// The newest checkpoint.
     #[must_use]
     pub fn newest(&self) -> Option<Checkpoint> {
         self.checkpoints.last().copied()

@@ -43,7 +43,6 @@ pub(crate) struct Churn {
     latency: Latency,
     /// Processor time for each evacuation, in milliseconds.
     scheduler_cpu_ms: f64,
-    /// Of the broker.
     broker_cpu_ms: f64,
     /// Processor time of this program: the callers, and the agents if they run as tasks of this
     /// program.

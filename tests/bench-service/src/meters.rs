@@ -14,11 +14,9 @@ const TICKS: f64 = 100.0;
 pub(crate) struct Meters {
     /// Seconds that the region took for decisions.
     pub(crate) decision_seconds: f64,
-    /// How many.
     pub(crate) decisions: f64,
     /// Seconds that transactions took.
     pub(crate) commit_seconds: f64,
-    /// How many.
     pub(crate) commits: f64,
     /// Messages that the broker has confirmed.
     pub(crate) published: f64,

@@ -259,7 +259,6 @@ impl Region {
         &self.prefix
     }
 
-    /// The broker.
     #[must_use]
     pub fn broker_url(&self) -> &str {
         &self.broker_url

@@ -95,7 +95,6 @@ pub enum Error {
     /// A client program or a set-up program failed.
     #[error("EB-HARNESS-008: `{program}` failed ({status}): {output}")]
     Failed {
-        /// Which program.
         program: String,
         /// How it ended.
         status: String,
@@ -148,7 +147,6 @@ pub enum Error {
     NoSuchTest {
         /// The name.
         test: String,
-        /// The program.
         program: String,
     },
 }

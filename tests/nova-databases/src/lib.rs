@@ -1,5 +1,5 @@
 //! A fresh cloud's databases for each test, and raw SQL for what Nova would do. For tests only.
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use ebbtide_harness::SharedServers;
 use ebbtide_nova::hosts::Ratios;

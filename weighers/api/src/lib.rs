@@ -25,6 +25,8 @@
 //! - Return NaN or infinities, or fewer numbers than hosts. The engine checks, and by policy
 //!   ignores the weigher for this request (and says so in the explanation) or refuses the request.
 
+#![warn(missing_docs)]
+
 pub mod arithmetic;
 mod column;
 mod decorator;

@@ -47,7 +47,6 @@ use ebbtide_weigher_api::{
     Bounds, Column, Fact, FactColumn, HostBatch, RequestView, Weigher, WeigherError, WeigherForm,
 };
 
-/// Its name.
 pub(crate) const NAME: &str = "interruption_risk";
 
 /// A difference of one in a thousand gives 10 and outweighs Nova's ordinary weighers together.

@@ -4,6 +4,8 @@
 //!
 //! `docs/plugins/plugins.md` describes the contract.
 
+#![warn(missing_docs)]
+
 mod candidates;
 mod cost;
 mod description;

@@ -1,5 +1,7 @@
 //! The plugin author's kit: what `ebbtide-lab plugin check`, `bench` and `new` do.
 
+#![warn(missing_docs)]
+
 mod bench;
 mod callable;
 mod candidates;

@@ -27,7 +27,6 @@ pub enum RemoteError {
     /// A limit is out of range.
     #[error("{key}: {problem}")]
     Limit {
-        /// Which one.
         key: &'static str,
         /// What is wrong with it.
         problem: String,

@@ -33,7 +33,6 @@ pub enum WasmError {
     /// A limit is out of range.
     #[error("{key}: {problem}")]
     Limit {
-        /// Which one.
         key: &'static str,
         /// What is wrong with it.
         problem: String,

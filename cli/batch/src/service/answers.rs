@@ -37,7 +37,6 @@ pub(crate) struct Call {
 }
 
 impl Service<'_> {
-    /// Answers a call.
     pub(crate) fn answer(&mut self, call: Call) {
         let answer = self.reply(call.ask);
         // A caller that has gone away needs no answer.

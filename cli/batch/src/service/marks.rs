@@ -62,7 +62,6 @@ impl Marks {
         self.known.entry((id, member)).or_insert(attempt);
     }
 
-    /// The mark of a member.
     pub(crate) fn mark(&self, id: WorkId, member: MemberId) -> Mark {
         match self.known.get(&(id, member)) {
             Some(attempt) => Mark::DoneBy(*attempt),

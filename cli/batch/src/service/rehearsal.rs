@@ -34,7 +34,6 @@ struct Progress {
     ended: BTreeSet<String>,
 }
 
-/// A rehearsal.
 #[derive(Debug)]
 pub(crate) struct Rehearsal {
     path: PathBuf,

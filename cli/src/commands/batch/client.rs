@@ -28,7 +28,6 @@ pub(super) enum BatchFault {
     /// The service refused.
     #[error("{detail}")]
     Refused {
-        /// Its code.
         code: String,
         /// The status of HTTP.
         status: u16,
@@ -38,7 +37,6 @@ pub(super) enum BatchFault {
     /// What answered is no batch service.
     #[error("the answer of {address} is not understood: {problem}")]
     Answer {
-        /// Where.
         address: String,
         /// What is wrong.
         problem: String,
@@ -46,7 +44,6 @@ pub(super) enum BatchFault {
     /// A file that cannot be read.
     #[error("{path}: {problem}")]
     File {
-        /// Which.
         path: String,
         /// What is wrong with it.
         problem: String,
@@ -54,7 +51,6 @@ pub(super) enum BatchFault {
     /// A work that was waited for is not done.
     #[error("work {id} is {state}")]
     NotDone {
-        /// Which.
         id: u64,
         /// What became of it.
         state: String,

@@ -50,7 +50,6 @@ enum Woken {
     WriteDown,
 }
 
-/// Result of a run.
 #[derive(Debug)]
 pub(super) struct RunResult {
     /// How it ended.

@@ -13,14 +13,10 @@ pub enum RunFault {
     Core(#[from] RunError),
     /// Another run uses the state directory.
     #[error("another `ebbtide run` is using {}", dir.display())]
-    Locked {
-        /// Which directory.
-        dir: PathBuf,
-    },
+    Locked { dir: PathBuf },
     /// The state directory belongs to another job.
     #[error("{} is of another job: {theirs}", dir.display())]
     OtherJob {
-        /// Which directory.
         dir: PathBuf,
         /// The other job.
         theirs: String,
@@ -28,7 +24,6 @@ pub enum RunFault {
     /// The state directory may be prepared by another user.
     #[error("{}: {problem}", dir.display())]
     Foreign {
-        /// Which directory.
         dir: PathBuf,
         /// What is wrong with it.
         problem: String,
@@ -36,7 +31,6 @@ pub enum RunFault {
     /// The state file cannot be used.
     #[error("{}: {problem}", file.display())]
     Damaged {
-        /// Which file.
         file: PathBuf,
         /// What is wrong with it.
         problem: String,
@@ -54,7 +48,6 @@ pub enum RunFault {
     /// A required program is missing, or does not work on this machine.
     #[error("{program}: {problem}")]
     Program {
-        /// Which one.
         program: String,
         /// What is wrong.
         problem: String,
@@ -64,7 +57,6 @@ pub enum RunFault {
     /// No metadata server in a known form answers at the expected address.
     #[error("no metadata at {url}: {problem}")]
     NoMetadata {
-        /// Where.
         url: String,
         /// What was tried, and the results.
         problem: String,
@@ -74,7 +66,6 @@ pub enum RunFault {
     CannotRestore {
         /// Number of checkpoints.
         count: usize,
-        /// Their directory.
         dir: PathBuf,
     },
 }

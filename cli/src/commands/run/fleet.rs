@@ -16,14 +16,12 @@ use std::time::Duration;
 /// Delay before the next request to a cloud that had no capacity.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// Source of the servers.
 #[derive(Debug, Clone)]
 pub(super) enum ServerSource {
     /// Existing servers that another program or person manages; names or ids.
     Named(Vec<String>),
     /// Created as needed.
     Created {
-        /// Their flavor.
         flavor: String,
         /// Prefix of their names; a number follows.
         name: String,

@@ -27,7 +27,6 @@ pub(super) enum SaveMethod {
     },
     /// By CRIU, from outside: the process does not take part.
     Criu {
-        /// The program.
         program: PathBuf,
         /// Maximum duration of a restore.
         limit: Duration,

@@ -13,7 +13,6 @@ use tokio::time::{Interval, MissedTickBehavior};
 pub(super) enum InstanceNews {
     /// An instance is available.
     Here {
-        /// Its age.
         age: Span,
         /// Environment variables for the user's commands.
         env: Env,

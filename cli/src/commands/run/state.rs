@@ -23,7 +23,6 @@ const NO_LINKS: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StateContents {
-    /// The command.
     pub(super) command: Vec<String>,
     /// The method of saving: `command` or `criu`.
     pub(super) method: String,
@@ -32,7 +31,6 @@ pub(super) struct StateContents {
     /// Lengths of the command's output and errors at each checkpoint, bytes; only for methods whose
     /// restored process expects these lengths.
     pub(super) outputs: BTreeMap<u64, [u64; 2]>,
-    /// The running process.
     pub(super) running: Option<ProcessIdentity>,
     /// The server that was created for the job.
     pub(super) server: Option<String>,
@@ -74,7 +72,6 @@ impl StateDir {
         }
     }
 
-    /// Its path.
     pub(super) fn path(&self) -> &Path {
         &self.dir
     }
@@ -84,7 +81,6 @@ impl StateDir {
         self.dir.join(name)
     }
 
-    /// Path of a checkpoint.
     pub(super) fn checkpoint(&self, id: u64) -> PathBuf {
         self.dir.join("checkpoints").join(format!("{id:06}"))
     }

@@ -110,7 +110,6 @@ impl HostClock {
         }
     }
 
-    /// Sets it.
     pub(super) fn set(&self, by_ms: i64) {
         self.ahead_ms.fetch_add(by_ms, Ordering::SeqCst);
     }

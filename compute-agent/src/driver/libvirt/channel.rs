@@ -30,7 +30,6 @@ const RETRY: Duration = Duration::from_secs(1);
 /// What a guest may say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GuestMessage {
-    /// It has heard.
     Heard(EvacuationId),
     /// It needs no more time.
     Released(EvacuationId),

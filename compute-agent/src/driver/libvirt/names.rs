@@ -25,7 +25,6 @@ pub(super) fn metadata_socket(run_dir: &Path, server_id: ServerId) -> PathBuf {
     run_dir.join(format!("{server_id}.metadata"))
 }
 
-/// The domain of a server.
 pub(super) fn domain(server_id: ServerId) -> String {
     format!("{PREFIX}{server_id}")
 }

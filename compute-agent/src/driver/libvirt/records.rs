@@ -75,7 +75,6 @@ impl Records {
         }
     }
 
-    /// The directory of one server.
     pub(super) fn dir_of(&self, server_id: ServerId) -> PathBuf {
         self.dir.join(server_id.to_string())
     }

@@ -15,7 +15,6 @@ mod state {
     pub(super) const SHUTOFF: u32 = 5;
 }
 
-/// One domain.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Domain {
     state: u32,
@@ -61,7 +60,6 @@ pub struct Snapshot {
     pub cpus: u64,
     /// Memory of the host.
     pub memory_mib: u64,
-    /// Ours.
     pub servers: BTreeMap<ServerId, Domain>,
     /// What domains that are not ours hold.
     pub foreign: Vec<Resources>,

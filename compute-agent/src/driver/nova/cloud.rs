@@ -72,7 +72,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct NovaCloud {
     compute: Compute,
-    /// For lists.
     lists: Compute,
     settings: NovaSettings,
     /// Set if only this host is of interest.

@@ -15,7 +15,6 @@ pub(super) enum EndGoal {
     Elsewhere,
 }
 
-/// A request to Nova.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NovaRequest {
     Delete,

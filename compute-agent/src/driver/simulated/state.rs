@@ -14,7 +14,6 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SimulatedState {
-    /// Its servers.
     pub servers: BTreeMap<ServerId, SimulatedGuest>,
     /// The faults to inject.
     pub faults: Faults,
@@ -23,7 +22,6 @@ pub struct SimulatedState {
 /// One server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SimulatedGuest {
-    /// Its name.
     pub name: String,
     /// Its owner.
     pub project_id: String,
@@ -33,11 +31,9 @@ pub struct SimulatedGuest {
     pub resources: Resources,
     /// True if it may be evacuated.
     pub preemptible: bool,
-    /// Its state.
     pub state: HostedState,
     /// Start time of its current or last run.
     pub since: Timestamp,
-    /// Its notice.
     #[serde(default)]
     pub notice: Option<SimulatedNotice>,
 }
@@ -45,7 +41,6 @@ pub struct SimulatedGuest {
 /// A guest's notice, and its answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SimulatedNotice {
-    /// The evacuation.
     pub evacuation_id: EvacuationId,
     /// How it will end.
     pub behaviour: InterruptionBehaviour,

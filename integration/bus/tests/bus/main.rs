@@ -3,7 +3,6 @@
 
 // This is test code outside of `#[cfg(test)]`: it may panic, spawn and make up identifiers.
 #![allow(
-    missing_docs,
     unreachable_pub,
     clippy::unwrap_used,
     clippy::expect_used,

@@ -37,10 +37,8 @@ impl std::fmt::Display for BadCase {
 
 impl std::error::Error for BadCase {}
 
-/// A cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cell {
-    /// UUID.
     pub uuid: String,
     /// Taken out of scheduling.
     pub disabled: bool,
@@ -81,7 +79,6 @@ pub struct Case {
     pub min_compute_version: i64,
     /// Aggregates in order.
     pub aggregates: Vec<Arc<Aggregate>>,
-    /// The request.
     pub request: Dict<Value>,
     /// How to schedule, if at all.
     pub schedule: Option<ScheduleCase>,
@@ -117,7 +114,6 @@ impl Case {
         read(case, id.clone()).map_err(|bad| BadCase(format!("case {id:?}: {}", bad.0)))
     }
 
-    /// How many hosts it has.
     #[must_use]
     pub fn host_count(&self) -> usize {
         self.hosts.len()

@@ -12,7 +12,6 @@ use std::sync::Arc;
 pub struct IndexedHostState {
     /// Place in the case.
     pub place: usize,
-    /// The state.
     pub state: HostState,
 }
 

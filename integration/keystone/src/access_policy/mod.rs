@@ -46,7 +46,6 @@ pub const ROLE_RULES: [RoleRule; 4] = [
 /// The rule by which a token has a role of the API.
 #[derive(Debug, Clone, Copy)]
 pub struct RoleRule {
-    /// The role.
     pub role: ApiRole,
     /// Its name in a policy file.
     pub name: &'static str,

@@ -66,12 +66,10 @@ impl Limit {
 /// A row of `/v3/limits` or `/v3/registered_limits`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct LimitRow {
-    /// The resource.
     pub resource_name: String,
     /// The region; `None`: all regions.
     #[serde(default)]
     pub region_id: Option<String>,
-    /// The amount.
     #[serde(alias = "resource_limit", alias = "default_limit")]
     pub amount: i64,
 }
@@ -103,11 +101,9 @@ fn find(rows: &[LimitRow], resource: &str, region: Option<&str>) -> Option<Limit
 /// What holds for every project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegisteredLimits {
-    /// The model.
     pub model: EnforcementModel,
     /// Keystone's id of the service.
     pub service_id: String,
-    /// Our region.
     pub region: Option<String>,
     /// The defaults.
     pub rows: Vec<LimitRow>,
@@ -121,7 +117,6 @@ pub type DomainLimits = Vec<LimitRow>;
 pub enum LimitSource {
     /// The project has a limit of its own.
     Project,
-    /// Its domain has one.
     Domain,
     /// The registered default.
     Registered,
@@ -138,7 +133,6 @@ pub struct EffectiveLimit {
     pub domain_total: Option<Limit>,
 }
 
-/// The limits of a project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProjectLimits {
     known: BTreeMap<&'static str, EffectiveLimit>,

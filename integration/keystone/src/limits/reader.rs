@@ -25,7 +25,6 @@ pub struct LimitOptions {
     pub auth: AuthOptions,
     /// Where Keystone is in the catalog.
     pub identity: AdapterOptions,
-    /// Our region.
     pub region_name: Option<String>,
     /// Cache times, those of tokens.
     pub policy: CachePolicy,

@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-/// A compute node.
 #[derive(Debug, Clone)]
 pub struct ComputeNode {
     /// Database id: what a row is known by. A UUID can come back under another id when a node is
@@ -40,7 +39,6 @@ pub struct ComputeNode {
 pub struct ComputeColumns {
     /// Database id.
     pub id: i64,
-    /// Deleted.
     pub deleted: bool,
     /// When the row was made.
     pub created_at: Option<i64>,
@@ -48,7 +46,6 @@ pub struct ComputeColumns {
     pub updated_at: Option<i64>,
     /// When it was deleted.
     pub deleted_at: Option<i64>,
-    /// UUID.
     pub uuid: Option<String>,
     /// Service's host.
     pub host: Option<String>,

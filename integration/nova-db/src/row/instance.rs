@@ -26,18 +26,14 @@ pub struct InstanceFlavor {
     pub old: Option<Flavor>,
 }
 
-/// An instance.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Instance {
-    /// UUID.
     pub uuid: String,
     /// Host of the service, once it has one.
     pub host: Option<String>,
     /// Hypervisor's host name.
     pub node: Option<String>,
-    /// Project.
     pub project_id: Option<String>,
-    /// User.
     pub user_id: Option<String>,
     /// Name that its user gave it.
     pub display_name: Option<String>,

@@ -11,13 +11,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 pub struct NovaService {
     /// Database id.
     pub id: i64,
-    /// UUID.
     pub uuid: Option<String>,
     /// Host; empty in a row that has none.
     pub host: String,
     /// For example `nova-compute`.
     pub binary: String,
-    /// Service version.
     pub version: i64,
     /// What filters look at: disabled, forced down, last seen up.
     pub service: Service,

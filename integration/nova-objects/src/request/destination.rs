@@ -11,9 +11,7 @@ use std::fmt;
 /// debug output.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CellMapping {
-    /// UUID.
     pub uuid: String,
-    /// Name.
     pub name: Option<String>,
     /// Disabled for new servers by an operator; requests that are bound to it go there all the
     /// same.
@@ -41,11 +39,9 @@ pub struct NetworkRequest {
     pub network_id: Option<String>,
     /// UUID of the port.
     pub port_id: Option<String>,
-    /// Address.
     pub address: Option<String>,
     /// PCI request of the port.
     pub pci_request_id: Option<String>,
-    /// Tag.
     pub tag: Option<String>,
     /// Device profile of the port.
     pub device_profile: Option<String>,

@@ -51,7 +51,6 @@ pub struct ScheduleRequest {
 /// Attempts before this one (`SchedulerRetries`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Retry {
-    /// How many.
     pub num_attempts: i64,
     /// Host and node of each.
     pub hosts: Vec<(String, String)>,

@@ -12,7 +12,6 @@ pub struct ComputeRow {
     pub host: String,
     /// Hypervisor's host name.
     pub nodename: String,
-    /// UUID.
     pub uuid: String,
     /// CPUs.
     pub vcpus: i64,
@@ -30,11 +29,8 @@ pub struct ComputeRow {
     pub free_disk_gb: Option<i64>,
     /// What the hypervisor says that is really free, GiB.
     pub disk_available_least: Option<i64>,
-    /// Allocation ratio.
     pub cpu_allocation_ratio: f64,
-    /// Allocation ratio.
     pub ram_allocation_ratio: f64,
-    /// Allocation ratio.
     pub disk_allocation_ratio: f64,
     /// For example `QEMU`.
     pub hypervisor_type: String,
@@ -50,9 +46,7 @@ pub struct ComputeRow {
     pub stats: Option<BTreeMap<String, Option<String>>>,
     /// Metrics as the JSON has them: they are taken in when the host state is made.
     pub metrics: Option<Value>,
-    /// NUMA topology.
     pub numa_topology: Option<NumaTopology>,
-    /// PCI pools.
     pub pci_pools: Vec<PciPool>,
     /// Microseconds since 1970, UTC.
     pub updated_at: Option<i64>,

@@ -220,7 +220,6 @@ pub(super) const LEGACY: [(&str, &str); 22] = [
     ("hypervisor_type", "img_hv_type"),
 ];
 
-/// Architectures.
 pub(super) const ARCHITECTURES: [&str; 34] = [
     "alpha",
     "armv6",

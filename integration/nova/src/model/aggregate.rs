@@ -9,10 +9,8 @@ pub struct Aggregate {
     pub id: i64,
     /// UUID, which Placement knows it by.
     pub uuid: String,
-    /// Name.
     pub name: String,
     /// Host names.
     pub hosts: Vec<String>,
-    /// Metadata.
     pub metadata: BTreeMap<String, String>,
 }

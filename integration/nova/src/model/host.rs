@@ -9,7 +9,6 @@ use std::sync::Arc;
 pub struct Service {
     /// Disabled by an operator.
     pub disabled: bool,
-    /// Why.
     pub disabled_reason: Option<String>,
     /// Forced down by an operator.
     pub forced_down: bool,
@@ -60,7 +59,6 @@ pub struct HostState {
     /// UUID of the compute node; `None` if the node was never updated (`free_disk_gb` is NULL):
     /// then all numbers are 0 and `stats` and `metrics` do not exist.
     pub uuid: Option<String>,
-    /// Cell.
     pub cell_uuid: String,
     /// Free memory in MiB, without allocation ratio.
     pub free_ram_mb: Option<i64>,
@@ -103,7 +101,6 @@ pub struct HostState {
     pub failed_builds: i64,
     /// `None` where a node was never updated.
     pub metrics: Option<Vec<Metric>>,
-    /// NUMA topology.
     pub numa_topology: Option<NumaTopology>,
     /// PCI device pools, by ascending number of tags (`PciDeviceStats`), tags as strings or null.
     /// `None` only where a node was never updated (`pci_stats` is None); a node that reports none

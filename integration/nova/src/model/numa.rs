@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 pub struct PagesTopology {
     /// Page size in KiB.
     pub size_kb: i64,
-    /// Pages.
     pub total: i64,
     /// Pages in use.
     pub used: i64,
@@ -21,7 +20,6 @@ pub struct PagesTopology {
 pub struct NetworkMetadata {
     /// Physical networks.
     pub physnets: BTreeSet<String>,
-    /// Tunneled networks.
     pub tunneled: bool,
 }
 
@@ -46,7 +44,6 @@ pub struct NumaCell {
     pub siblings: Vec<CpuSet>,
     /// Huge pages.
     pub mempages: Vec<PagesTopology>,
-    /// Socket.
     pub socket: Option<i64>,
     /// `None`: the field is not set, which is not the same as no networks.
     pub network_metadata: Option<NetworkMetadata>,
@@ -55,7 +52,6 @@ pub struct NumaCell {
 /// NUMA topology of a host.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NumaTopology {
-    /// Cells.
     pub cells: Vec<NumaCell>,
 }
 
@@ -85,7 +81,6 @@ pub struct InstanceNumaCell {
 /// NUMA topology that an instance asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct InstanceNumaTopology {
-    /// Cells.
     pub cells: Vec<InstanceNumaCell>,
     /// `isolate`, `share` or unset.
     pub emulator_threads_policy: Option<String>,

@@ -20,13 +20,11 @@ pub struct PciPool {
 /// Devices that a request needs (`InstancePCIRequest`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct PciRequest {
-    /// How many.
     pub count: i64,
     /// Alternatives: each a set of tags.
     pub spec: Vec<BTreeMap<String, serde_json::Value>>,
     /// Alias in the flavor.
     pub alias_name: Option<String>,
-    /// Id of the request.
     pub request_id: Option<String>,
     /// Id of the neutron port's request group.
     pub requester_id: Option<String>,

@@ -4,10 +4,8 @@ use super::{Image, InstanceNumaTopology, NetworkMetadata, OrderedMap, PciRequest
 use ebbtide_model::flavor;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A flavor.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Flavor {
-    /// Name.
     pub name: String,
     /// Id as users see it.
     pub flavorid: String,
@@ -39,7 +37,6 @@ impl Flavor {
 /// A server group.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct InstanceGroup {
-    /// UUID.
     pub uuid: String,
     /// Policy; `policies` is the list of just this one.
     pub policy: String,
@@ -78,9 +75,7 @@ pub struct RequestGroup {
     pub requester_id: Option<String>,
     /// Amount by resource class.
     pub resources: BTreeMap<String, i64>,
-    /// Traits.
     pub required_traits: BTreeSet<String>,
-    /// Traits.
     pub forbidden_traits: BTreeSet<String>,
     /// Filled in while a request is scheduled.
     pub provider_uuids: Vec<String>,
@@ -103,20 +98,15 @@ pub struct RequestLevelParams {
     pub same_subtree: Vec<Vec<String>>,
 }
 
-/// A request.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RequestSpec {
     /// How many instances, where no UUIDs are given.
     pub num_instances: i64,
     /// The instance that is being scheduled.
     pub instance_uuid: String,
-    /// Project.
     pub project_id: Option<String>,
-    /// User.
     pub user_id: Option<String>,
-    /// Availability zone.
     pub availability_zone: Option<String>,
-    /// Flavor.
     pub flavor: Flavor,
     /// Image; null for volume-booted requests of some callers.
     pub image: Option<Image>,
@@ -130,9 +120,7 @@ pub struct RequestSpec {
     pub force_hosts: Option<Vec<String>>,
     /// Nodes to which the request is forced.
     pub force_nodes: Option<Vec<String>>,
-    /// Destination.
     pub requested_destination: Option<Destination>,
-    /// NUMA topology of the instance.
     pub numa_topology: Option<InstanceNumaTopology>,
     /// PCI requests; `None`: null.
     pub pci_requests: Option<Vec<PciRequest>>,

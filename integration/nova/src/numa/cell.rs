@@ -10,7 +10,6 @@ pub(super) struct FreeCpus {
 }
 
 impl FreeCpus {
-    /// How many.
     pub(super) fn len(&self) -> usize {
         self.walk.len()
     }

@@ -32,20 +32,17 @@ pub struct Node {
 /// What the query depends on besides the request.
 #[derive(Debug, Clone)]
 pub struct World<'a> {
-    /// Aggregates.
     pub aggregates: &'a [Arc<Aggregate>],
     /// Nodes; names compare exactly.
     pub nodes: &'a [Node],
     /// Lowest version of a compute service in all cells.
     pub min_compute_version: i64,
-    /// Options.
     pub options: &'a Options,
 }
 
 /// What Nova asks, as far as it comes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PlacementQuery {
-    /// Query string.
     pub query: Option<String>,
     /// The second query for pinned CPUs, with VCPU for PCPU.
     pub fallback_query: Option<String>,
@@ -93,7 +90,6 @@ struct Request<'a> {
     groups: Vec<Group>,
 }
 
-/// The query of a request.
 #[must_use]
 pub fn query(spec: &RequestSpec, world: &World<'_>) -> PlacementQuery {
     let mut out = PlacementQuery::default();

@@ -19,7 +19,6 @@ pub struct Query {
     pub groups: Vec<QueryGroup>,
 }
 
-/// A group of the query.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct QueryGroup {
     /// Suffix of its parameters.

@@ -96,7 +96,6 @@ impl Resources {
         }
     }
 
-    /// The query string.
     pub(super) fn query(&self, root: &Root) -> String {
         let mut parameters: Vec<(String, String)> = Vec::new();
         if let Some(limit) = self.limit {

@@ -19,7 +19,6 @@ pub struct Object {
     pub len: Option<usize>,
 }
 
-/// A value.
 #[derive(Debug, Clone)]
 pub enum Value {
     /// `None`.
@@ -28,11 +27,9 @@ pub enum Value {
     Bool(bool),
     /// Whole number; those beyond 128 bits are held at the limit.
     Int(i128),
-    /// Float.
     Float(f64),
     /// Text.
     Str(String),
-    /// List.
     List(Vec<Value>),
     /// Dict with text for keys, as JSON has them.
     Dict(Dict<Value>),

@@ -14,7 +14,6 @@ pub struct Selection {
     pub candidate: Option<AllocationCandidate>,
     /// CPU and memory allocation ratio, where NUMATopologyFilter left them as limits.
     pub limits: Option<(f64, f64)>,
-    /// Availability zone.
     pub availability_zone: String,
 }
 

@@ -140,7 +140,6 @@ fn recorded(parts: &[WeigherResult], order: &[usize]) -> WeighingRecord {
 pub enum ScheduleStep {
     /// Claim a candidate on a host for an instance, and say how it went.
     Claim {
-        /// The instance.
         instance_uuid: String,
         /// Place of the host.
         host: usize,
@@ -151,7 +150,6 @@ pub enum ScheduleStep {
     Done(Vec<Vec<Selection>>),
     /// What is raised, after the claims of these instances were given back.
     Failed {
-        /// What.
         fault: NovaException,
         /// Whose claims are given back.
         release: Vec<String>,

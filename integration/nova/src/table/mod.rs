@@ -330,7 +330,6 @@ impl CloudTable {
         &self.known
     }
 
-    /// The options.
     #[must_use]
     pub fn options(&self) -> &Options {
         &self.options
@@ -366,7 +365,6 @@ impl CloudTable {
         }
     }
 
-    /// The options, shared.
     #[must_use]
     pub fn shared_options(&self) -> Arc<Options> {
         Arc::clone(&self.options)

@@ -99,7 +99,6 @@ pub fn weigh(
 
 /// How weighing fails.
 pub(crate) enum WeighingFailure {
-    /// In the weigher.
     Weigher(NovaException),
     /// Behind it, where its number is multiplied with null.
     Multiplication,

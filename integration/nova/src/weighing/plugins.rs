@@ -30,7 +30,6 @@ impl Plugins {
         self.0.iter().map(|plugin| plugin.class)
     }
 
-    /// The one of this name.
     pub(super) fn get(&self, name: &str) -> Option<NovaWeigher> {
         self.0.iter().find(|plugin| plugin.class == name).cloned()
     }

@@ -18,7 +18,6 @@ pub struct NewServer {
     pub flavor: String,
     /// Image of the root disk.
     pub image: Uuid,
-    /// Networks.
     pub networks: ServerNetworks,
     /// Key-value pairs.
     pub metadata: BTreeMap<String, String>,
@@ -40,7 +39,6 @@ pub enum ServerNetworks {
     /// The one that the project has, or one that Neutron makes.
     #[default]
     Auto,
-    /// None.
     None,
     /// A port on each of these.
     Ids(Vec<Uuid>),
@@ -87,7 +85,6 @@ impl NewServer {
 pub struct NamedFlavor {
     /// Id, as a new server names it.
     pub id: String,
-    /// Name.
     pub name: String,
 }
 

@@ -20,7 +20,6 @@ pub struct ComputeService {
     pub id: String,
     /// `nova-compute`, `nova-scheduler`, …
     pub binary: String,
-    /// Its host.
     pub host: String,
     /// `enabled` or `disabled`.
     #[serde(default)]
@@ -31,7 +30,6 @@ pub struct ComputeService {
     /// Its availability zone.
     #[serde(default)]
     pub zone: Option<String>,
-    /// Why it is disabled.
     #[serde(default)]
     pub disabled_reason: Option<String>,
     /// Whether an operator has said that it is down.
@@ -68,7 +66,6 @@ pub struct Hypervisor {
 /// The service that speaks for a hypervisor.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct HypervisorService {
-    /// Its host.
     pub host: String,
 }
 

@@ -17,7 +17,6 @@ const MAX_PAGES: usize = 10_000;
 /// A server as Nova's API shows it. What a policy hides from us is `None`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Server {
-    /// Its id.
     pub id: Uuid,
     /// Its name, chosen by the tenant.
     #[serde(default)]
@@ -68,10 +67,8 @@ pub struct Server {
     pub addresses: BTreeMap<String, Vec<ServerAddress>>,
 }
 
-/// An address of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ServerAddress {
-    /// The address.
     pub addr: String,
     /// 4 or 6.
     pub version: u8,
@@ -101,7 +98,6 @@ impl Server {
 /// A flavor within a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct ServerFlavor {
-    /// Its name.
     #[serde(default)]
     pub original_name: String,
     /// Virtual CPUs.

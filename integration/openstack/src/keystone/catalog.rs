@@ -8,7 +8,6 @@ use serde::Deserialize;
 #[serde(transparent)]
 pub struct Catalog(Vec<Service>);
 
-/// An endpoint of the catalog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogEndpoint {
     /// Keystone's id of the service; unified limits are registered under it.

@@ -106,7 +106,6 @@ pub struct Aggregates {
 /// Who holds something of a provider.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Consumers {
-    /// By consumer.
     #[serde(rename = "allocations")]
     pub consumers: BTreeMap<Uuid, ProviderConsumer>,
     /// The provider's.

@@ -99,7 +99,6 @@ impl Resources {
         self.mappings.as_ref()
     }
 
-    /// The providers.
     pub fn providers(&self) -> impl Iterator<Item = Uuid> + '_ {
         self.allocations
             .keys()

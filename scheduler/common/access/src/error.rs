@@ -58,7 +58,6 @@ pub enum AccessError {
     OperatorsField {
         /// The caller, in words.
         caller: String,
-        /// The field.
         field: &'static str,
     },
     /// Asked more often than allowed.
@@ -82,7 +81,6 @@ pub enum AccessError {
     /// A token file that cannot be read or written.
     #[error("token file {}: {problem}", path.display())]
     File {
-        /// Which.
         path: PathBuf,
         /// What is wrong, with the line where that is known.
         problem: String,

@@ -20,7 +20,6 @@ pub struct PluginChange {
 /// A plugin with how it is used.
 #[derive(Debug, Clone)]
 pub struct ListedPlugin {
-    /// The plugin.
     pub plugin: Plugin,
     /// It was added while schedulers ran.
     pub added: bool,

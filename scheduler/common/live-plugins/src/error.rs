@@ -18,7 +18,6 @@ pub enum LivePluginError {
     User {
         /// The stable code of its error.
         code: &'static str,
-        /// Its message.
         message: String,
     },
     /// This scheduler has no database in which changes could be kept.

@@ -21,7 +21,6 @@ impl Component {
         }
     }
 
-    /// The component.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes

@@ -10,10 +10,8 @@ use ebbtide_weigher_api::Weigher;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What an engine is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EnginePurpose {
-    /// It decides.
     Deciding,
     /// It says what it would have decided.
     Shadow,

@@ -11,9 +11,7 @@ pub enum PluginError {
     /// A key of the configuration is wrong.
     #[error("plugins: {name:?}: {key}: {problem}")]
     Config {
-        /// The plugin.
         name: String,
-        /// Which key.
         key: Cow<'static, str>,
         /// What is wrong with it.
         problem: String,
@@ -21,7 +19,6 @@ pub enum PluginError {
     /// Its file cannot be read.
     #[error("plugins: {name:?}: {} cannot be read: {source}", path.display())]
     Read {
-        /// The plugin.
         name: String,
         /// Its file.
         path: PathBuf,
@@ -31,7 +28,6 @@ pub enum PluginError {
     /// It is no plugin that can be used.
     #[error("plugins: {name:?}: {from}: {problem}; try `ebbtide-lab plugin check {from}`")]
     Refused {
-        /// The plugin.
         name: String,
         /// Its file or its address.
         from: String,
@@ -41,45 +37,30 @@ pub enum PluginError {
     /// Its service does not answer.
     #[error("plugins: {name:?}: {address}: {problem}; start the service, or look at the address")]
     Away {
-        /// The plugin.
         name: String,
-        /// Its address.
         address: String,
         /// What happened.
         problem: String,
     },
     /// There is none of this name.
     #[error("plugins: there is none with the name {name:?}; `ebbtide plugin list` shows all")]
-    Unknown {
-        /// The name.
-        name: String,
-    },
+    Unknown { name: String },
     /// There is one of this name already.
     #[error("plugins: there is one with the name {name:?} already; use another name, or --replace")]
-    Exists {
-        /// The name.
-        name: String,
-    },
+    Exists { name: String },
     /// It is in a configuration file, which only the operator changes.
     #[error(
         "plugins: {name:?} is in the configuration file of the scheduler: take it out there and send SIGHUP, or disable it"
     )]
-    InFile {
-        /// The name.
-        name: String,
-    },
+    InFile { name: String },
     /// It decides what victims cost, and nothing else would.
     #[error(
         "plugins: {name:?} is the cost module in use; choose another one first, with `ebbtide plugin use NAME`, or with `ebbtide plugin use --configured`"
     )]
-    InUse {
-        /// The name.
-        name: String,
-    },
+    InUse { name: String },
     /// It is no cost module that could be used.
     #[error("plugins: {name:?} cannot be used as the cost module: {problem}")]
     NoCostModule {
-        /// The name.
         name: String,
         /// Why not.
         problem: String,
@@ -88,10 +69,7 @@ pub enum PluginError {
     #[error(
         "plugins: {name:?}: this program was built without WebAssembly; build it with --features wasm"
     )]
-    NoWasm {
-        /// The plugin.
-        name: String,
-    },
+    NoWasm { name: String },
 }
 
 impl PluginError {

@@ -106,7 +106,6 @@ impl Health {
         });
     }
 
-    /// It failed.
     pub(crate) fn failed(&self, why: &str) {
         let now = self.clock.map(|clock| clock());
         self.with(|counts| {

@@ -12,7 +12,6 @@ use std::time::Duration;
 /// The largest certificate or key, in bytes: thousands of certificates.
 const LARGEST_PEM: u64 = 1024 * 1024;
 
-/// What a plugin is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PluginKind {
     /// It says how good hosts are.

@@ -14,7 +14,6 @@ use tonic::body::Body;
 pub(crate) struct Outline {
     /// The values of the path parameters.
     pub(crate) values: Vec<String>,
-    /// The fields of the query.
     pub(crate) query: Vec<(FieldDescriptor, Value)>,
     /// Most bytes of the body.
     pub(crate) most: usize,

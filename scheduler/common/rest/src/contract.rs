@@ -25,7 +25,6 @@ pub(crate) struct BoundRoute {
     pub(crate) query: Vec<FieldDescriptor>,
 }
 
-/// A parameter of a path.
 #[derive(Debug)]
 pub(crate) struct PathParameter {
     pub(crate) name: String,

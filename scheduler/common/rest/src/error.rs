@@ -33,7 +33,6 @@ pub enum RestError {
     /// A parameter of the path or query is unknown or invalid.
     #[error("parameter {name}: {problem}")]
     Parameter {
-        /// The parameter.
         name: String,
         /// What is wrong.
         problem: String,

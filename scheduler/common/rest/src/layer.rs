@@ -36,7 +36,6 @@ pub struct RestLayer {
 /// The request behind a call, as an extension of the call: for rules that are about paths.
 #[derive(Debug, Clone)]
 pub struct RestRequest {
-    /// Its method.
     pub method: axum::http::Method,
     /// Its path, as it was routed.
     pub path: String,

@@ -85,7 +85,6 @@ pub(crate) fn set(
     Ok(())
 }
 
-/// The value of a text.
 fn value(kind: &Kind, text: &str) -> Result<Value, String> {
     let shown = || text.chars().take(100).collect::<String>();
     let number = |what: &str| format!("{:?} is no {what}", shown());

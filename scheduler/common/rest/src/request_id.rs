@@ -8,7 +8,6 @@ pub(crate) const HEADER: HeaderName = HeaderName::from_static("x-openstack-reque
 /// The metadata of a call with the caller's id.
 const GLOBAL: HeaderName = HeaderName::from_static("x-openstack-global-request-id");
 
-/// The ids of one request.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestIds {
     /// New for every request.

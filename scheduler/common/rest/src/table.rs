@@ -1,6 +1,5 @@
 //! The table of routes: which method and path is which call.
 
-/// One route.
 #[derive(Debug, Clone, Copy)]
 pub struct Route {
     /// The HTTP method.
@@ -12,7 +11,6 @@ pub struct Route {
     pub rpc: &'static str,
     /// What the body of the request is.
     pub body: RequestBody,
-    /// What the answer is.
     pub answer: Answer,
     /// Set for lists that are read page by page.
     pub page: Option<Page>,
@@ -33,7 +31,6 @@ pub enum RequestBody {
     Field(&'static str),
 }
 
-/// What an answer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// The message as JSON, with this status. 204 has no body.

@@ -39,7 +39,6 @@ impl Changes {
     }
 }
 
-/// What one table gets.
 pub(crate) struct TableBatch {
     pub(crate) table: &'static Table,
     /// To be inserted or overwritten, in this order.

@@ -115,7 +115,6 @@ pub enum StoreError {
         "table {table}, key {key:?}: the record has {bytes} bytes, at most {limit} can be stored; keep fewer hosts in explanations, or raise max_allowed_packet of a MariaDB server that is set below 16 MiB"
     )]
     TooLarge {
-        /// The table.
         table: &'static str,
         /// The key of the record.
         key: String,
@@ -129,7 +128,6 @@ pub enum StoreError {
         "table {table}, key {key:?}: the record cannot be stored: {reason}; this is a mistake of the program that wrote it, please report it"
     )]
     Unstorable {
-        /// The table.
         table: &'static str,
         /// The key of the record.
         key: String,
@@ -143,7 +141,6 @@ pub enum StoreError {
     NoSuchMarker {
         /// What is listed.
         what: &'static str,
-        /// The marker.
         marker: String,
     },
     /// The database does not let the user in.

@@ -19,7 +19,6 @@ static PLUGINS: Table = Table {
 /// One row, without the component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PluginRow {
-    /// Its name.
     pub name: String,
     /// What is kept of it, as JSON.
     pub record: String,

@@ -17,11 +17,8 @@ pub struct Purged {
     pub servers: u64,
     /// Evacuations that were final.
     pub evacuations: u64,
-    /// Decisions.
     pub decisions: u64,
-    /// Lives.
     pub lives: u64,
-    /// Prices.
     pub prices: u64,
 }
 
@@ -108,7 +105,6 @@ impl fmt::Display for PurgeKind {
 /// A record that is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OldRecord {
-    /// Its identifier.
     pub id: String,
     /// The record, in one line.
     pub json: String,

@@ -22,7 +22,6 @@ pub const MAX_PAGE: u32 = 1000;
 /// Which servers. Everything that is set must fit.
 #[derive(Debug, Clone, Default)]
 pub struct ServerFilter {
-    /// Of this project.
     pub project_id: Option<String>,
     /// In this status. A status of servers that are gone includes those, whatever `include_gone`
     /// says.
@@ -46,7 +45,6 @@ pub struct EvacuationFilter {
     pub host: Option<String>,
     /// Of this project's servers.
     pub project_id: Option<String>,
-    /// In this state.
     pub state: Option<EvacuationState>,
     /// With this server as victim or as preemptor.
     pub server_id: Option<ServerId>,

@@ -17,7 +17,6 @@ const ROUNDING: f64 = 1e-9;
 /// Which host would have been chosen without a weigher.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WithoutWeigher {
-    /// The weigher.
     pub weigher: String,
     /// The best hosts without it. Several weigh the same; the order of registration, which the
     /// decision does not have, chooses among them.

@@ -29,7 +29,6 @@ pub(crate) struct HostRules<'a> {
     pub(crate) properties: Option<&'a FlavorProperties>,
 }
 
-/// A checked request.
 #[derive(Debug)]
 pub(crate) struct CheckedRequest<'a> {
     pub(crate) server_ids: &'a [ServerId],

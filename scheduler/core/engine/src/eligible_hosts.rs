@@ -47,7 +47,6 @@ impl EligibleRequest {
 pub struct EligibleDecision {
     /// What was answered.
     pub outcome: DecisionOutcome,
-    /// Why.
     pub explanation: Explanation,
 }
 

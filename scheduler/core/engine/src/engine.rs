@@ -100,7 +100,6 @@ impl Engine {
         self
     }
 
-    /// The configuration.
     #[must_use]
     pub fn config(&self) -> &EngineConfig {
         &self.config

@@ -24,7 +24,6 @@ pub enum EngineError {
     /// An instance was put on a host that the table does not know.
     #[error("instance {instance}: host {host:?} is unknown: register the host first")]
     UnknownHost {
-        /// The instance.
         instance: ServerId,
         /// The host as it was named.
         host: String,
@@ -32,7 +31,6 @@ pub enum EngineError {
     /// A weigher misbehaved and `plugin_failure` is `refuse`.
     #[error("weigher {weigher}: {problem}; repair it, or set plugin_failure to ignore")]
     Weigher {
-        /// The weigher.
         weigher: String,
         /// What it did.
         problem: String,

@@ -48,7 +48,6 @@ pub struct CandidateSet {
 /// One host of a table.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct PaperHost {
-    /// Its name.
     pub name: String,
     /// Its normal instances.
     pub normal: Vec<PaperInstance>,
@@ -61,7 +60,6 @@ pub struct PaperHost {
 /// What another way of ranking chooses.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct OtherChoice {
-    /// The host.
     pub host: String,
     /// The cheapest victims there.
     pub victims: Vec<String>,
@@ -70,12 +68,10 @@ pub struct OtherChoice {
     pub weights: BTreeMap<String, f64>,
 }
 
-/// One table of the paper.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct PaperTable {
     /// A short name.
     pub id: String,
-    /// Its title.
     pub title: String,
     /// The size of the normal request.
     pub request: String,
@@ -105,7 +101,6 @@ struct Vectors {
     tables: Vec<PaperTable>,
 }
 
-/// One host of a result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PaperHostResult {
     /// The host as it is in the table.
@@ -128,7 +123,6 @@ pub struct PaperHostResult {
 pub struct PaperResult {
     /// The table's title.
     pub title: String,
-    /// Its hosts.
     pub hosts: Vec<PaperHostResult>,
     /// The chosen host; empty if none was found.
     pub host: String,

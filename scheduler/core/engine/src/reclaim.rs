@@ -17,9 +17,7 @@ pub struct HostEviction {
 /// The reclaim of a host, and what becomes of its instances.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostReclaim {
-    /// The host.
     pub host: String,
-    /// Its reclaim.
     pub reclaim: Reclaim,
     /// The instances that leave next and those that stay.
     pub eviction: HostEviction,

@@ -24,7 +24,6 @@ pub enum DisruptionStage {
 /// An evacuation, as far as budgets care.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disruption<'a> {
-    /// The victim.
     pub victim: ServerId,
     /// The victim's project.
     pub project_id: Cow<'a, str>,

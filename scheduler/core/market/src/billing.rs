@@ -127,7 +127,6 @@ pub struct Sum {
 }
 
 impl Sum {
-    /// Adds an amount.
     pub fn add(&mut self, amount: Money) {
         self.micros += u128::from(amount.micros());
     }

@@ -33,7 +33,6 @@ pub enum PreemptionInput<'a> {
     NoticePublished {
         /// The victim's index in the record.
         victim: usize,
-        /// Which attempt.
         attempt: u32,
         /// The notice's `begin_before`.
         begin_before: Timestamp,
@@ -72,7 +71,6 @@ pub enum PreemptionInput<'a> {
     HostReturned,
     /// The preemption must be withdrawn.
     Withdraw {
-        /// Why.
         why: WithdrawalReason,
         /// The same, in words.
         reason: &'a str,

@@ -11,7 +11,6 @@ use serde_json::Value;
 use std::borrow::Cow;
 use uuid::Uuid;
 
-/// The state of a preemption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PreemptionState {
@@ -137,7 +136,6 @@ pub struct Newcomer {
     pub instance: Uuid,
     /// Name of the nova-compute service's host.
     pub host: String,
-    /// What it claims there.
     pub claim: Holding,
     /// What it held before the swap, which it gets back if the preemption is withdrawn: an instance
     /// that its owner evacuates holds allocations on its old host. `None` for a consumer that did
@@ -212,7 +210,6 @@ fn next_evacuation(failed: EvacuationId) -> EvacuationId {
     EvacuationId(Uuid::new_v5(&failed.0, b"once more"))
 }
 
-/// A preemption.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Preemption {
     /// Its name in the ledger.

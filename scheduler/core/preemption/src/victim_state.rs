@@ -37,7 +37,6 @@ pub enum VictimState {
     Evacuated {
         /// How it ended.
         how: EvacuationEnd,
-        /// When.
         at: Timestamp,
         /// The last, partial hour of its running time, as reported by its agent.
         #[serde(default)]
@@ -57,7 +56,6 @@ pub enum VictimState {
     Spared,
     /// The evacuation failed, or its outcome is unknown.
     Failed {
-        /// Why.
         reason: String,
         /// After an early answer: when the next notice is due.
         again: Timestamp,

@@ -1,6 +1,5 @@
 //! What one call costs: the usual host by number of candidates, and the same for a host that cannot
 //! win.
-#![allow(missing_docs, reason = "criterion's macros make public items")]
 
 use std::hint::black_box;
 

@@ -102,10 +102,7 @@ pub enum SolverError {
 
     /// A joint problem of no or too many instances.
     #[error("{count} instances cannot be placed together: 1 to {MAX_JOINT} can")]
-    JointCount {
-        /// How many.
-        count: u32,
-    },
+    JointCount { count: u32 },
 }
 
 impl SolverError {

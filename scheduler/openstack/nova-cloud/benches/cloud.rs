@@ -1,11 +1,6 @@
 //! How long the cloud takes: an ordinary request, the change of a host, a plan on full hosts.
 
-#![allow(
-    missing_docs,
-    unreachable_pub,
-    clippy::unwrap_used,
-    reason = "a benchmark"
-)]
+#![allow(unreachable_pub, clippy::unwrap_used, reason = "a benchmark")]
 
 #[path = "../tests/cloud/kit.rs"]
 mod kit;

@@ -7,7 +7,7 @@
     clippy::disallowed_methods,
     reason = "an example that measures"
 )]
-#![allow(missing_docs, unreachable_pub, reason = "an example")]
+#![allow(unreachable_pub, reason = "an example")]
 
 #[path = "../tests/cloud/kit.rs"]
 mod kit;

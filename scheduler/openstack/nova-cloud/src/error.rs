@@ -13,7 +13,6 @@ pub enum CloudError {
     BadComputeNode {
         /// Service's host.
         host: String,
-        /// The node.
         uuid: Uuid,
         /// What is wrong.
         problem: String,

@@ -32,7 +32,6 @@ pub struct ComputeFacts {
 /// A nova-compute of `services`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceFacts {
-    /// Its host.
     pub host: String,
     /// The columns of its row that the scheduler uses.
     pub service: Service,
@@ -59,15 +58,12 @@ pub struct Inventory {
 /// A resource provider. A `None` field was not read; the cloud keeps its known value.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ProviderFacts {
-    /// Its uuid.
     pub uuid: Uuid,
-    /// Its name.
     pub name: String,
     /// Its generation when it was read.
     pub generation: Option<i64>,
     /// Its parent; `None` for a root.
     pub parent: Option<Uuid>,
-    /// Its root.
     pub root: Option<Uuid>,
     /// Inventories by resource class.
     pub inventories: Option<BTreeMap<String, Inventory>>,
@@ -82,15 +78,11 @@ pub struct ProviderFacts {
 /// One line of `GET /resource_providers`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderLine {
-    /// Its uuid.
     pub uuid: Uuid,
-    /// Its name.
     pub name: String,
-    /// Its generation.
     pub generation: i64,
     /// Its parent; `None` for a root.
     pub parent: Option<Uuid>,
-    /// Its root.
     pub root: Uuid,
 }
 
@@ -149,6 +141,5 @@ pub struct HostRef {
     pub nodename: String,
     /// Compute node and root provider.
     pub uuid: Uuid,
-    /// Its cell.
     pub cell_uuid: String,
 }

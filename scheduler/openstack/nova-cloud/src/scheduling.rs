@@ -39,11 +39,8 @@ pub enum SchedulingAction {
 /// A claim to be made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claim {
-    /// The instance.
     pub instance_uuid: String,
-    /// The host.
     pub host: HostRef,
-    /// The allocations.
     pub candidate: AllocationCandidate,
 }
 
@@ -61,13 +58,11 @@ pub enum ClaimResult {
 /// A host for an instance (`Selection`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Selected {
-    /// Where.
     pub host: HostRef,
     /// What was claimed there, or would be; `None` without Placement.
     pub candidate: Option<AllocationCandidate>,
     /// CPU and memory allocation ratio, where NUMATopologyFilter left them as limits.
     pub limits: Option<(f64, f64)>,
-    /// Availability zone.
     pub availability_zone: String,
 }
 

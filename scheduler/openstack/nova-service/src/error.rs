@@ -44,7 +44,6 @@ pub enum NovaServiceError {
     /// The plugins that operators change while schedulers run.
     #[error(transparent)]
     LivePlugins(#[from] LivePluginError),
-    /// The ledger.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
     /// The ledger is configured and was not open yet.

@@ -12,7 +12,6 @@ pub struct InstanceRow {
     pub host: Option<String>,
     /// Nova's current task.
     pub task_state: Option<String>,
-    /// Its VM state.
     pub vm_state: Option<String>,
 }
 

@@ -24,7 +24,6 @@ pub enum ConfigError {
     /// A lifetime model of the part `[engine]`.
     #[error("engine.{key} = {path:?}: {source} ({})", source.code())]
     Model {
-        /// The key.
         key: &'static str,
         /// The file.
         path: PathBuf,

@@ -6,7 +6,6 @@ use crate::error::ServiceError;
 use ebbtide_model::{BudgetScope, DisruptionBudget, ModelError, names};
 use ebbtide_region::{DeleteBudget, PutBudget, Region, RegionError};
 
-/// The budgets of a cloud.
 pub(crate) trait CloudBudgets: Send + Sync {
     fn budgets(&self) -> Answer<'_, Vec<DisruptionBudget>>;
     /// Creates or replaces the budget of a scope.

@@ -14,7 +14,6 @@ use ebbtide_runtime::clock;
 use ebbtide_store::{EvacuationFilter, MAX_PAGE};
 use std::collections::{BTreeSet, HashMap};
 
-/// The terms of a request.
 pub(super) fn terms(wire: &v1::ReclaimHostRequest) -> Result<ReclaimTerms, ServiceError> {
     let at: Option<Timestamp> = parsed("deadline", &wire.deadline)?;
     let deadline = match (wire.deadline_seconds, at) {
@@ -138,7 +137,6 @@ impl Api {
         })
     }
 
-    /// The reclaim of a host.
     pub(super) async fn reclaim_of(&self, host: &str) -> Result<v1::HostReclaim, ServiceError> {
         let found = self.reclaims.reclaims(Some(host)).await?.pop();
         let found = found.ok_or_else(|| ServiceError::NotFound {

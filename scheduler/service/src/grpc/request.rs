@@ -91,7 +91,6 @@ fn question(wire: Option<v1::PlacementRequest>) -> Result<Question, ServiceError
     })
 }
 
-/// A what-if.
 pub(super) fn what_if(wire: v1::WhatIfRequest) -> Result<Question, ServiceError> {
     let mut question = question(wire.request)?;
     let wanted = &mut question.wanted;

@@ -18,7 +18,6 @@ pub(super) struct WaitingInput {
     speculation: Option<Speculation>,
 }
 
-/// One batch.
 #[derive(Default)]
 pub(super) struct Batch {
     pub(super) waiting: Vec<WaitingInput>,

@@ -8,7 +8,6 @@ use std::sync::Arc;
 /// The other end of a connection. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Peer {
-    /// Its address.
     pub(crate) address: SocketAddr,
     /// The names in its certificate (`dns:…`, `uri:…`), if it has presented a trusted one.
     pub(crate) names: Option<Arc<Vec<String>>>,

@@ -43,15 +43,11 @@ pub enum CreatedServers {
 /// Adopts a server that is already placed and that the region is to manage.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AdoptServer {
-    /// Its identifier.
     pub id: ServerId,
-    /// Its name.
     pub name: String,
     /// Its owner.
     pub project_id: String,
-    /// Its flavor.
     pub flavor: Flavor,
-    /// Its group.
     pub group: Option<ServerGroup>,
     /// The host on which it is.
     pub host: String,
@@ -72,9 +68,7 @@ pub struct ReleaseServer(pub ServerId);
 /// Places no new servers on a host.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DisableHost {
-    /// The host.
     pub name: String,
-    /// The reason.
     pub reason: String,
 }
 
@@ -85,7 +79,6 @@ pub struct EnableHost(pub String);
 /// Takes a host back for an outside owner.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReclaimHost {
-    /// The host.
     pub name: String,
     /// What the owner asks for.
     pub terms: ReclaimTerms,
@@ -94,7 +87,6 @@ pub struct ReclaimHost {
 /// Ends the reclaim of a host.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReturnHost {
-    /// The host.
     pub name: String,
     /// True if the host stays disabled.
     pub keep_disabled: bool,
@@ -119,7 +111,6 @@ pub struct DeleteAggregate(pub String);
 /// Creates a server group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CreateGroup {
-    /// The group.
     pub group: ServerGroup,
     /// The most groups that the project may have including this one. `None`: no limit.
     pub quota: Option<u32>,

@@ -31,7 +31,6 @@ pub enum RegionError {
     Exists {
         /// The kind of object.
         what: &'static str,
-        /// Its name.
         name: String,
         /// What to do.
         next: &'static str,
@@ -41,9 +40,7 @@ pub enum RegionError {
     Ambiguous {
         /// The kind of objects.
         what: &'static str,
-        /// The name.
         name: String,
-        /// How many.
         count: usize,
     },
     /// A project would exceed its quota.
@@ -54,7 +51,6 @@ pub enum RegionError {
     Quota {
         /// The kind of objects.
         what: &'static str,
-        /// The project.
         project: String,
         /// How many the project has.
         used: usize,

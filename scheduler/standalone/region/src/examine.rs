@@ -11,7 +11,6 @@ use ebbtide_model::record::Snapshot;
 use ebbtide_model::{Host, HostHealth, Seconds, Server, ServerId, ServerStatus, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One disagreement.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Disagreement {
     /// Stable code, listed in `docs/reference/errors.md`.

@@ -86,7 +86,6 @@ pub struct Report(pub Message);
 /// The broker has confirmed a message of the outbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutboxConfirmation {
-    /// The message.
     pub id: MessageId,
     /// The evacuation, if the message is its notice.
     pub evacuation_id: Option<EvacuationId>,

@@ -38,7 +38,6 @@ impl Region {
         zones.next().unwrap_or(DEFAULT_ZONE)
     }
 
-    /// One host.
     #[must_use]
     pub fn host(&self, name: &str) -> Option<HostSummary> {
         let entry = self.hosts.get(name)?;

@@ -66,7 +66,6 @@ impl Scenario {
 /// What to measure.
 #[derive(Debug, Clone, Copy)]
 pub struct Figure2Options {
-    /// How many hosts.
     pub hosts: u32,
     /// Requests in one round.
     pub requests: u32,
@@ -79,7 +78,6 @@ pub struct Figure2Options {
 /// One bar of the figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Figure2Row {
-    /// How many hosts.
     pub hosts: u32,
     /// What the cloud holds and what is asked.
     pub scenario: Scenario,
@@ -94,7 +92,6 @@ pub struct Figure2Row {
     pub ratio_to_aware: f64,
     /// Requests in one round.
     pub requests: u32,
-    /// Rounds.
     pub rounds: u32,
     /// Of the requests of a round, those that found a host.
     pub placed: u32,

@@ -145,7 +145,6 @@ impl<'a> BenchScheduler<'a> {
 /// The number of the host and the victims' identifiers; `None` for no valid host.
 pub type SchedulerAnswer = Option<(u32, Vec<u128>)>;
 
-/// What a decision says.
 pub(super) fn answer(decision: &Decision) -> SchedulerAnswer {
     let DecisionOutcome::Placed(placements) = &decision.outcome else {
         return None;

@@ -91,7 +91,6 @@ pub struct Reference<'a> {
 }
 
 impl<'a> Reference<'a> {
-    /// Of an input.
     #[must_use]
     pub fn new(input: &'a BenchInput) -> Self {
         Self { input }

@@ -40,7 +40,6 @@ const MAX_PREEMPTIBLES: u32 = 10_000;
 /// What to measure.
 #[derive(Debug, Clone, Copy)]
 pub struct PreemptOptions {
-    /// How many hosts.
     pub hosts: u32,
     /// Preemptible instances on each.
     pub preemptibles: u32,
@@ -55,7 +54,6 @@ pub struct PreemptOptions {
 /// What came out.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PreemptReport {
-    /// How many hosts.
     pub hosts: u32,
     /// Preemptible instances on each.
     pub preemptibles: u32,
@@ -85,7 +83,6 @@ pub struct PreemptReport {
     pub normal_instances: u64,
     /// True if answers were applied.
     pub applied: bool,
-    /// The seed.
     pub seed: u64,
     /// How long the table took to build.
     pub build_seconds: f64,

@@ -71,7 +71,6 @@ fn enough(missing: Amounts) -> bool {
 }
 
 impl Mirror {
-    /// Of a cloud.
     #[must_use]
     pub fn of(plan: &CloudPlan) -> Self {
         let hosts = (0..plan.hosts)

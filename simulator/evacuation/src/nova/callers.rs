@@ -10,7 +10,6 @@ use uuid::Uuid;
 /// How long a caller waits for its answer.
 const PATIENCE: Seconds = Seconds(90);
 
-/// A request.
 #[derive(Debug, Clone)]
 pub(super) struct CallerRequest {
     pub(super) instance: Uuid,

@@ -8,7 +8,6 @@ use uuid::Uuid;
 /// A scheduler's name, by its place, in one of its lives.
 pub(super) type OwnerKey = (usize, u64);
 
-/// A row.
 #[derive(Debug, Clone)]
 pub(super) struct Row {
     pub(super) owner: OwnerKey,
@@ -33,7 +32,6 @@ pub(super) enum LedgerWrite {
     RequestTaken,
 }
 
-/// The ledger.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     /// Open rows.

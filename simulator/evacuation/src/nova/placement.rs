@@ -106,7 +106,6 @@ impl Transport for Wire {
     }
 }
 
-/// Placement.
 #[derive(Debug)]
 pub(super) struct Placement {
     pub(super) capacity: Vec<u64>,
@@ -301,7 +300,6 @@ pub(super) fn new_claim(consumer: Uuid, host: usize, vcpus: u64) -> Option<NewCl
     })
 }
 
-/// What a holding says.
 pub(super) fn amounts(holding: &Holding) -> Option<(usize, u64)> {
     let (provider, of) = ebbtide_swap::amounts(&holding.allocations)
         .into_iter()

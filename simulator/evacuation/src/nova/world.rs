@@ -40,7 +40,6 @@ pub(super) struct NovaScheduler {
     /// It dies after doing the next but so many, before what came of it is written.
     pub(super) dies_in: Option<u32>,
     pub(super) skew: i64,
-    /// Which life it is in.
     pub(super) life: u64,
     /// When it said last that it lives.
     pub(super) beat_at: Option<Timestamp>,
@@ -236,7 +235,6 @@ impl NovaWorld {
         a as usize % self.schedulers.len()
     }
 
-    /// One step.
     pub(crate) fn step(&mut self, step: ScriptStep) {
         let ScriptStep { op, a, b } = step;
         self.event_log.fold(op as u64);

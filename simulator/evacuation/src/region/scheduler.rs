@@ -12,7 +12,6 @@ pub(crate) const IDS: u128 = 0x1d00_0000_0000_4000_8000_0000_0000_0000;
 /// A message that the broker has, of which the region has not been told.
 pub(crate) type ConfirmedMessage = (MessageId, Option<EvacuationId>);
 
-/// One scheduler.
 pub(crate) struct RegionScheduler {
     pub(crate) name: String,
     pub(crate) up: bool,

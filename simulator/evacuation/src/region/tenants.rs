@@ -23,7 +23,6 @@ const TRIES: u32 = 4;
 /// How long a tenant repeats a request.
 const PATIENCE: Seconds = Seconds(300);
 
-/// One request of a tenant.
 #[derive(Debug)]
 pub(super) struct TenantRequest {
     create: CreateServers,

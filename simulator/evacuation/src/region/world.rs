@@ -231,7 +231,6 @@ impl RegionWorld {
         a as usize % self.schedulers.len()
     }
 
-    /// One step.
     pub(crate) fn step(&mut self, step: ScriptStep) {
         let ScriptStep { op, a, b } = step;
         self.event_log.fold(op as u64);

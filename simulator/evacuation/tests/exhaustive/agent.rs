@@ -24,7 +24,6 @@ pub(crate) enum Call {
     DoneUnheard,
 }
 
-/// The agent.
 #[derive(Debug, Clone)]
 pub(crate) struct Agent {
     core: AgentCore,

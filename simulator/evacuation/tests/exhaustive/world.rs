@@ -14,13 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use uuid::Uuid;
 
-/// The host.
 pub(crate) const HOST: &str = "host-0";
-/// Its victim.
 pub(crate) const VICTIM: ServerId = ServerId(Uuid::from_u128(0x10));
 /// The victim's grace period.
 pub(crate) const GRACE: Seconds = Seconds(1);
-/// How many schedulers there are.
 pub(crate) const SCHEDULERS: usize = 2;
 
 /// How much of each may happen; without a bound there is no end of crashes.
@@ -105,7 +102,6 @@ pub(crate) enum Report {
     Spared(EvacuationId),
 }
 
-/// What Placement has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Placement {
     /// The victim has its room.
@@ -137,7 +133,6 @@ pub(crate) struct Now {
     /// What the agent has said; each reaches schedulers any number of times, or never.
     pub reports: BTreeSet<Report>,
     pub agent: Agent,
-    /// The caller waits.
     pub caller_waits: bool,
     /// What it has heard first: whether it has room.
     pub heard: Option<bool>,

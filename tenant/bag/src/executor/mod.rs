@@ -42,15 +42,9 @@ pub enum BagEvent {
     /// It is gone for good, and what was not saved is lost.
     Interrupted(VmId),
     /// A task is done.
-    Finished {
-        /// The task.
-        task: usize,
-        /// Where.
-        vm: VmId,
-    },
+    Finished { task: usize, vm: VmId },
     /// A task has saved its state where backups find it.
     Checkpointed {
-        /// The task.
         task: usize,
         /// Of its work, seconds on the base machine.
         work: u64,
@@ -66,24 +60,14 @@ pub enum BagAction {
     Launch(VmId),
     /// Run a task on a core.
     Run {
-        /// The task.
         task: usize,
-        /// Where.
         vm: VmId,
-        /// On which core.
         core: usize,
         /// How much of its work is saved and need not be done again, seconds on the base machine.
         saved: u64,
     },
     /// Stop a task: it is done elsewhere.
-    Cancel {
-        /// The task.
-        task: usize,
-        /// Where.
-        vm: VmId,
-        /// On which core.
-        core: usize,
-    },
+    Cancel { task: usize, vm: VmId, core: usize },
     /// Delete an instance, whatever it is doing.
     Release(VmId),
 }
@@ -95,7 +79,6 @@ pub enum VmState {
     Planned,
     /// Launched, and not up yet.
     Launched,
-    /// Up.
     Up,
     /// Frozen.
     Hibernated,

@@ -91,9 +91,7 @@ fn cheaper(bag: &Bag, a: Plan, b: Plan) -> Plan {
 /// The share of the deadline with the cheapest plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BestShare {
-    /// The share.
     pub share: f64,
-    /// Its plan.
     pub plan: Plan,
     /// Every share that was tried, with the quiet and the weighed price of its plan, millionths.
     pub tried: Vec<(f64, u64, u64)>,

@@ -73,7 +73,6 @@ pub struct FileOverrides {
 /// How a bag is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// TOML.
     Toml,
     /// JSON with the same keys.
     Json,

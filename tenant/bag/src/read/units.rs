@@ -90,10 +90,7 @@ impl<'de> serde::Deserialize<'de> for Seconds {
 
 /// A price in a file; a number or text.
 #[derive(Debug, Clone, Copy)]
-pub struct PriceField(
-    /// The price.
-    pub Money,
-);
+pub struct PriceField(pub Money);
 
 impl<'de> serde::Deserialize<'de> for PriceField {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -85,7 +85,6 @@ impl SimulatedInstance {
         events.min_by_key(|(at, _)| *at)
     }
 
-    /// It happened.
     pub(super) fn happened(&mut self, bag: &Bag, next: InstanceEvent) {
         match next {
             InstanceEvent::Up => self.boots = None,

@@ -22,11 +22,9 @@ pub struct Outage {
     pub vm: usize,
     /// From when, seconds since the begin.
     pub from: u64,
-    /// How it ends.
     pub end: OutageEnd,
 }
 
-/// How an outage ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutageEnd {
     /// The instance goes on then, seconds since the begin.
@@ -75,9 +73,7 @@ pub enum BarEnd {
 /// A run of a task on a core: a bar of a Gantt chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bar {
-    /// The task.
     pub task: usize,
-    /// The core.
     pub core: usize,
     /// Seconds since the begin.
     pub from: u64,
@@ -90,9 +86,7 @@ pub struct Bar {
 /// What became of an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstanceRun {
-    /// Which one.
     pub vm: VmId,
-    /// Its type.
     pub ty: usize,
     /// How it was bought.
     pub market: Market,

@@ -21,7 +21,6 @@ fn megabytes(value: &Value) -> u64 {
     (value.as_f64().unwrap() * 1024.0).ceil() as u64
 }
 
-/// Table VI.
 pub fn table_vi() -> Vec<InstanceType> {
     let vectors = vectors();
     let types = vectors["table_VI"].as_array().unwrap().iter();

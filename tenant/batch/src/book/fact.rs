@@ -37,7 +37,6 @@ pub enum Fact {
         index: usize,
         /// Number of the attempt, from 1.
         attempt: u32,
-        /// The node.
         node: String,
         /// The type of the node's server.
         server_type: String,
@@ -71,7 +70,6 @@ pub enum Fact {
         attempt: u32,
         /// When, milliseconds since 1970.
         end: i64,
-        /// How.
         how: AttemptEnd,
         /// Work of the member that is saved now, milliseconds.
         saved: i64,

@@ -21,7 +21,6 @@ pub(crate) const HOUR_MS: f64 = 3_600_000.0;
 pub struct Attempt {
     /// Its number, from 1.
     pub number: u32,
-    /// Where.
     pub node: String,
     /// The type of the node's server.
     pub server_type: String,
@@ -207,7 +206,6 @@ impl WorkBook {
         })
     }
 
-    /// A member.
     #[must_use]
     pub fn member(&self, id: MemberId) -> &Member {
         &self.members[id.stage][id.index]

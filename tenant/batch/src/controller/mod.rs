@@ -58,13 +58,11 @@ pub struct BatchDecisions {
 /// Work that was checked, and not taken in yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckedWork {
-    /// The entry of the book.
     pub entry: BookEntry,
     /// What follows from it.
     pub book: WorkBook,
 }
 
-/// The controller.
 #[derive(Debug)]
 pub struct BatchController {
     settings: BatchSettings,
@@ -146,7 +144,6 @@ impl BatchController {
         Some(if broke { WorkState::OverBudget } else { state })
     }
 
-    /// The type of a node.
     #[must_use]
     pub fn type_of(&self, node: &str) -> Option<&ServerType> {
         self.types()

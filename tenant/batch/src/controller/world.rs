@@ -53,7 +53,6 @@ impl std::fmt::Debug for BatchWorld<'_> {
 }
 
 impl<'a> BatchWorld<'a> {
-    /// A node.
     #[must_use]
     pub fn node(&self, name: &str) -> Option<&'a Node> {
         self.burst.nodes.iter().find(|node| node.name == name)
@@ -94,13 +93,10 @@ pub fn attempt_of(name: &str) -> Option<(WorkId, MemberId, u32)> {
 pub enum BatchAction {
     /// Submit the job of an attempt to its node.
     Start {
-        /// The work.
         work: WorkId,
-        /// The member.
         member: MemberId,
         /// Number of the attempt.
         attempt: u32,
-        /// Where.
         node: String,
         /// The age of the node's server, milliseconds.
         age: i64,

@@ -46,7 +46,6 @@ impl BagBook {
         }
     }
 
-    /// An event in words.
     #[must_use]
     pub fn words(&self, event: BagEvent) -> String {
         let node = |vm| self.work.node(vm);
@@ -89,7 +88,6 @@ impl BagBook {
     }
 }
 
-/// A bag that runs.
 #[derive(Debug)]
 pub struct BagRun {
     executor: Executor,

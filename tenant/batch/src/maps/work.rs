@@ -177,7 +177,6 @@ impl BagWork {
             .map(|(vm, (node, _))| (*vm, node.as_str()))
     }
 
-    /// A task as a member.
     #[must_use]
     pub fn member(task: usize) -> MemberId {
         MemberId {
@@ -307,9 +306,7 @@ fn assign(plan: &Plan, types: &[ServerType]) -> Result<Vec<String>, BatchError> 
 /// A server of the plan, as it is shown.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MapServer {
-    /// Its node.
     pub node: String,
-    /// Its type.
     pub server_type: String,
     /// `preemptible` or `on-demand`.
     pub market: Market,

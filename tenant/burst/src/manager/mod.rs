@@ -63,7 +63,6 @@ pub struct Decisions {
 /// What a manager of nodes needs to know.
 #[derive(Debug, Clone)]
 pub struct ManagerOptions {
-    /// Its nodes.
     pub nodes: Vec<String>,
     /// How the age of their servers is reported to Slurm.
     pub age: AgeSettings,

@@ -18,7 +18,6 @@ pub enum Status {
     Going,
     /// The cloud could not start it, or had no capacity.
     Failed,
-    /// Gone.
     Gone,
 }
 
@@ -33,11 +32,9 @@ impl Status {
 /// A server of the pool, as the cloud reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolServer {
-    /// Its id.
     pub id: String,
     /// When it was asked for, milliseconds; of two servers of a node the older one counts.
     pub created_ms: i64,
-    /// Its node.
     pub node: String,
     /// Its state.
     pub status: Status,
@@ -111,39 +108,17 @@ impl<'a> World<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BurstAction {
     /// Let Slurm start a node: it calls its resume program.
-    PowerUp {
-        /// Which.
-        node: String,
-    },
+    PowerUp { node: String },
     /// Let a node take jobs.
-    Open {
-        /// Which.
-        node: String,
-    },
+    Open { node: String },
     /// Let a node take no new jobs.
-    Drain {
-        /// Which.
-        node: String,
-        /// Why.
-        reason: String,
-    },
+    Drain { node: String, reason: String },
     /// Keep a node that is away from being started for jobs that wait.
-    Rest {
-        /// Which.
-        node: String,
-    },
+    Rest { node: String },
     /// Tell Slurm that a node does not exist any more: its jobs go back into the queue at once.
-    Down {
-        /// Which.
-        node: String,
-        /// Why.
-        reason: String,
-    },
+    Down { node: String, reason: String },
     /// Let Slurm give a node back: it calls its suspend program.
-    PowerDown {
-        /// Which.
-        node: String,
-    },
+    PowerDown { node: String },
     /// Delete an instance in the cloud.
     Delete {
         /// Its id.
@@ -178,7 +153,6 @@ pub enum BurstAction {
     },
     /// Tell Slurm what a node is like.
     Label {
-        /// Which.
         node: String,
         /// What it is like.
         label: Label,

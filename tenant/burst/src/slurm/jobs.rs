@@ -37,7 +37,6 @@ pub struct SlurmJob {
     pub waits_for_many: bool,
     /// How many jobs the row stands for: elements of an array that still wait, or 1.
     pub count: u32,
-    /// Its name.
     pub name: String,
     /// Its partition; several, with commas between, while it waits for any of them.
     pub partition: String,

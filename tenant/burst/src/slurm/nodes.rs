@@ -21,10 +21,8 @@ pub enum BaseState {
     Other,
 }
 
-/// A node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// Its name.
     pub name: String,
     /// What it is doing.
     pub base: BaseState,
@@ -36,11 +34,9 @@ pub struct Node {
     pub features: Vec<String>,
     /// Its weight: nodes of less weight are used first.
     pub weight: u64,
-    /// Its comment.
     pub comment: String,
     /// Why it is down or drained.
     pub reason: String,
-    /// Its partitions.
     pub partitions: Vec<String>,
 }
 

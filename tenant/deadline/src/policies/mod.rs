@@ -104,7 +104,6 @@ impl Decider {
         Ok(Self { job, policy })
     }
 
-    /// The job.
     #[must_use]
     pub fn job(&self) -> &DeadlineJob {
         &self.job

@@ -19,7 +19,6 @@ impl MeasuredTimes {
         }
     }
 
-    /// How many.
     #[must_use]
     pub fn count(&self) -> usize {
         self.sorted_us.len()

@@ -42,7 +42,6 @@ pub(crate) enum Admission {
     Open,
     /// No more; it ends what it has.
     Draining,
-    /// It is gone.
     Gone,
 }
 

@@ -171,7 +171,6 @@ impl Elastic {
 /// A simulation.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// The cluster.
     pub cluster: Cluster,
     /// Its preemptible servers; none for the static partition.
     pub elastic: Option<Elastic>,

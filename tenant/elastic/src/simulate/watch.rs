@@ -1,6 +1,5 @@
 //! Events that a simulation reports to its observer.
 
-/// What a server is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerRole {
     /// On demand, for long and short jobs.
@@ -17,16 +16,13 @@ pub enum ServerRole {
 pub enum WatchEvent {
     /// A job came.
     Arrived {
-        /// Which.
         job: u32,
         /// By its mean.
         long: bool,
     },
     /// A task begins.
     Began {
-        /// Of which job.
         job: u32,
-        /// Where.
         server: u32,
         /// What that is.
         place: ServerRole,
@@ -36,49 +32,21 @@ pub enum WatchEvent {
         task_us: u64,
     },
     /// A task is done.
-    Ended {
-        /// Of which job.
-        job: u32,
-        /// Where.
-        server: u32,
-    },
+    Ended { job: u32, server: u32 },
     /// A server was interrupted and took a task with it, which has to begin anew.
-    Lost {
-        /// Of which job.
-        job: u32,
-        /// Where.
-        server: u32,
-    },
+    Lost { job: u32, server: u32 },
     /// A transient server was asked for.
-    Launched {
-        /// Which.
-        server: u32,
-    },
+    Launched { server: u32 },
     /// It takes tasks.
-    Up {
-        /// Which.
-        server: u32,
-    },
+    Up { server: u32 },
     /// It takes no new tasks.
-    Draining {
-        /// Which.
-        server: u32,
-    },
+    Draining { server: u32 },
     /// It takes tasks again.
-    Kept {
-        /// Which.
-        server: u32,
-    },
+    Kept { server: u32 },
     /// It was given back.
-    Released {
-        /// Which.
-        server: u32,
-    },
+    Released { server: u32 },
     /// The provider took it.
-    Interrupted {
-        /// Which.
-        server: u32,
-    },
+    Interrupted { server: u32 },
 }
 
 /// An observer of a simulation.

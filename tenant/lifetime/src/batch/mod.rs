@@ -54,7 +54,6 @@ pub const STABLE: f64 = 3.0;
 /// More instances, jobs or bags than any real cluster has.
 const MOST: u32 = 1_000_000;
 
-/// One bag.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BagRun {
     /// From its begin to its last job.

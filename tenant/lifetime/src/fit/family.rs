@@ -17,7 +17,6 @@ pub enum Family {
     Exponential,
     /// λ, k.
     Weibull,
-    /// λ, α, β.
     GompertzMakeham,
     /// No parameter but the maximum lifetime.
     Uniform,

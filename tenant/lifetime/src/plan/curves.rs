@@ -4,7 +4,6 @@ use super::{RunningTime, average_failure_believing, failure_under_policy, job, w
 use crate::Lifetime;
 use crate::error::LifetimeError;
 
-/// Points of a curve.
 pub type CurvePoints = Vec<(f64, f64)>;
 
 /// Figure 4: by how many hours jobs from a new instance get longer, for lengths up to `longest`

@@ -55,7 +55,6 @@ pub(crate) enum Beside {
     Both,
 }
 
-/// The program.
 const PROGRAM: &str = "ebbtide-batch";
 
 /// What a bed is to be like.

@@ -54,7 +54,6 @@ impl Ledger {
     }
 }
 
-/// One caller.
 pub(crate) struct Caller {
     pub(crate) client: RetryingClient,
     pub(crate) dice: SeededNumbers,

@@ -140,7 +140,6 @@ impl EndSignals {
         })
     }
 
-    /// The next one.
     async fn next(&mut self) -> EndSignal {
         tokio::select! {
             _ = self.term.recv() => EndSignal::Term,

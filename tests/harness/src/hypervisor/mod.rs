@@ -128,7 +128,6 @@ impl Hypervisor {
         })
     }
 
-    /// The guest.
     #[must_use]
     pub fn guest(&self) -> &TestGuest {
         &self.guest

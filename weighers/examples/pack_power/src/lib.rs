@@ -74,7 +74,6 @@ pub struct Taken {
 pub struct Host {
     /// Which rack it stands in, if that is known.
     pub domain: Option<u32>,
-    /// Instances on it.
     pub instances: f64,
     /// Processors × allocation ratio − used.
     pub free_vcpus: f64,

@@ -67,7 +67,6 @@ pub struct Hosts<'a> {
     pub domain: &'a [u32],
     /// Members of the group on it.
     pub members: &'a [f64],
-    /// Instances on it.
     pub instances: &'a [f64],
 }
 

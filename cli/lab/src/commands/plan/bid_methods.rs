@@ -122,7 +122,6 @@ pub(super) fn algorithm(
 #[derive(Debug)]
 pub(super) struct Beside {
     method: BidMethod,
-    /// The bid.
     bid: Money,
     /// Type and expected hours; `None` if no type ends the job.
     choice: Option<(String, f64)>,

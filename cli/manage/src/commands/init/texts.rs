@@ -66,7 +66,6 @@ pub(super) fn agent(
     text
 }
 
-/// The one of the command.
 pub(super) fn command(directory: &Directory, names: &[String], listen: SocketAddr) -> String {
     let name = names.first().map_or("localhost", String::as_str);
     format!(

@@ -20,9 +20,7 @@ const TRIES: u32 = 4;
 /// A budget, and how far its turn is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerBudget {
-    /// The budget.
     pub budget: DisruptionBudget,
-    /// Its turn.
     pub turn: i64,
 }
 

@@ -14,7 +14,6 @@ const ROWS: Documents = Documents {
 /// A server that is to come back, or came back a short time ago.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ComebackRow {
-    /// The server.
     pub server: Uuid,
     /// One more with every write, from 1.
     pub version: i64,

@@ -31,10 +31,7 @@ pub enum LedgerError {
     },
     /// A row with this id exists.
     #[error("there is a preemption {id} in the ledger already; a new one needs a new id")]
-    Exists {
-        /// Id.
-        id: Uuid,
-    },
+    Exists { id: Uuid },
     /// What a budget had left was counted before another preemption or a change of the budget:
     /// count again.
     #[error(
@@ -49,12 +46,7 @@ pub enum LedgerError {
     #[error(
         "another scheduler registered as {name:?} after this one (epoch {epoch}); give each scheduler a name of its own ([DEFAULT] host), and restart this one"
     )]
-    Superseded {
-        /// Name.
-        name: String,
-        /// Our epoch.
-        epoch: i64,
-    },
+    Superseded { name: String, epoch: i64 },
 }
 
 impl LedgerError {

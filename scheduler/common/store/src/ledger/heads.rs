@@ -6,7 +6,6 @@ use uuid::Uuid;
 /// Of an open preemption what is looked at again and again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerHead {
-    /// Id.
     pub id: Uuid,
     /// The scheduler that drives it.
     pub owner: Owner,

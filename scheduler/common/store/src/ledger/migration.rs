@@ -42,7 +42,6 @@ const ID: u32 = 36;
 const NAME: u32 = 255;
 /// The scope of a budget.
 const SCOPE: u32 = crate::tables::MAX_SCOPE_CHARS as u32;
-/// A state.
 const STATE: u32 = super::MAX_STATE_CHARS as u32;
 
 /// Index, table, columns.

@@ -16,7 +16,6 @@ use uuid::Uuid;
 /// A preemption to be written down.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewRow {
-    /// Id.
     pub id: Uuid,
     /// Nova's request id (`req-…`).
     pub request_id: String,
@@ -38,11 +37,9 @@ pub struct NewRow {
 /// A preemption as it stands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LedgerRow {
-    /// Id.
     pub id: Uuid,
     /// Nova's request id.
     pub request_id: String,
-    /// State.
     pub state: String,
     /// Whose it is.
     pub owner: Owner,
@@ -62,7 +59,6 @@ pub struct LedgerRow {
     pub document: Json,
 }
 
-/// How a row ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowEnd {
     /// Its request is answered from it, now and when it comes again.

@@ -10,9 +10,7 @@ use uuid::Uuid;
 pub struct NewUsage {
     /// The evacuation that ended it. One record each: writing it again changes nothing.
     pub evacuation_id: Uuid,
-    /// Server.
     pub server_id: Uuid,
-    /// Project.
     pub project_id: String,
     /// Flavor, by its name.
     pub flavor: String,
@@ -24,7 +22,6 @@ pub struct NewUsage {
     pub unbilled_seconds: i64,
 }
 
-/// A record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageRecord {
     /// What was written.

@@ -42,7 +42,6 @@ pub(crate) use servers::SERVERS;
 pub(crate) struct Table {
     /// Its place in [`TABLES`].
     pub(crate) index: usize,
-    /// Its name.
     pub(crate) name: &'static str,
     /// The columns that identify a row.
     pub(crate) key: &'static [&'static str],

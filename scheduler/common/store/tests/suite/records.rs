@@ -342,7 +342,6 @@ pub(crate) fn put_host(host: Host) -> Change {
     Change::PutHost(Box::new(host))
 }
 
-/// One of everything.
 pub(crate) fn everything() -> Vec<Change> {
     vec![
         put_host(host(2)),

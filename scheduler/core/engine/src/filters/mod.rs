@@ -27,7 +27,6 @@ use crate::table::HostIndex;
 use ebbtide_model::decision::{DroppedHost, FilterStep};
 use ebbtide_model::host_set::HostSet;
 
-/// One filter.
 pub(crate) trait Filter: Sync {
     /// Its name in explanations.
     fn name(&self) -> &'static str;

@@ -31,7 +31,6 @@ struct Part {
     multiplier: Vec<f64>,
 }
 
-/// Hosts with their weights.
 #[derive(Debug)]
 pub(crate) struct HostWeights {
     /// By position of the host.

@@ -53,12 +53,10 @@ impl Aggregates {
         known
     }
 
-    /// The set of a host.
     pub(super) fn set_of(&self, host: &str) -> u32 {
         self.of_host.get(host).copied().unwrap_or(NO_AGGREGATES)
     }
 
-    /// How many sets there are.
     pub(crate) fn sets(&self) -> usize {
         self.sets.len()
     }

@@ -15,7 +15,6 @@ pub(crate) struct MemberCount {
 }
 
 impl MemberCount {
-    /// All members.
     pub(crate) fn all(self) -> u32 {
         self.staying.saturating_add(self.leaving)
     }
@@ -69,7 +68,6 @@ impl HostTable {
         known
     }
 
-    /// A server group.
     #[must_use]
     pub fn group(&self, id: GroupId) -> Option<&ServerGroup> {
         self.groups.get(&id).and_then(|g| g.definition.as_ref())

@@ -23,13 +23,11 @@ pub enum InstancePhase {
 /// An instance with a place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Instance {
-    /// Its identifier.
     pub id: ServerId,
     /// The name that its owner gave it; for explanations only.
     pub name: String,
     /// The project that owns it.
     pub project_id: String,
-    /// Its host.
     pub host: String,
     /// What it takes.
     pub resources: Resources,
@@ -63,13 +61,11 @@ pub struct Instance {
 /// An instance in the table, borrowed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct InstanceView<'a> {
-    /// Its identifier.
     pub id: ServerId,
     /// The name that its owner gave it.
     pub name: &'a str,
     /// The project that owns it.
     pub project_id: &'a str,
-    /// Its host.
     pub host: &'a str,
     /// What it takes.
     pub resources: &'a Resources,

@@ -12,7 +12,6 @@ pub struct HostSummary {
     pub host: Host,
     /// Whether it may get new servers.
     pub health: HostHealth,
-    /// Its availability zone.
     pub availability_zone: String,
     /// Names of its aggregates.
     pub aggregates: Vec<String>,
@@ -24,7 +23,6 @@ pub struct HostSummary {
     pub preemptible_servers: u32,
 }
 
-/// Totals of a cloud.
 #[derive(Debug, Clone)]
 pub struct CloudTotals {
     /// Hosts by health.

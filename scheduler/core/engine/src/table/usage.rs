@@ -6,7 +6,6 @@ use ebbtide_model::{HostHealth, ResourceClass, Resources};
 /// One resource class of one host, or of all of them. Amounts are in the unit that the class names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassUsage {
-    /// The class.
     pub class: ResourceClass,
     /// What instances may use in all: (total − reserved) × allocation ratio.
     pub capacity: i64,
@@ -26,10 +25,8 @@ pub struct ClassUsage {
     pub free_normal: i64,
 }
 
-/// One host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostUsage {
-    /// The host.
     pub host: String,
     /// Whether it may get new instances.
     pub health: HostHealth,
@@ -59,7 +56,6 @@ impl HostUsage {
 /// How many instances a host has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostCounts<'a> {
-    /// The host.
     pub name: &'a str,
     /// Whether it may get new instances.
     pub health: HostHealth,

@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, HashMap};
 pub struct ResumeEntry {
     /// Where it comes back: the name of its host, or what servers of any host have in common.
     pub place: String,
-    /// Its project.
     pub project: String,
     /// Whether it waits.
     pub state: ResumeState,
@@ -25,7 +24,6 @@ pub struct ResumeEntry {
 /// Whether a server waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResumeState {
-    /// It waits.
     Waiting,
     /// It is being resumed.
     Returning,

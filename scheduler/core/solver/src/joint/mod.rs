@@ -81,7 +81,6 @@ pub struct HostShare {
 /// The chosen shares and what is proven about them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JointSolution {
-    /// By host.
     pub shares: Vec<HostShare>,
     /// What all victims cost, with the surcharge.
     pub cost: EvictionCost,

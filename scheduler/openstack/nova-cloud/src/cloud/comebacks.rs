@@ -11,7 +11,6 @@ pub enum RetainedServerState {
     Saved,
     /// Nova is working on it.
     Busy,
-    /// It runs.
     Runs,
     /// Any other state: it cannot be resumed.
     Other,
@@ -26,7 +25,6 @@ pub struct RetainedServerView<'c> {
     pub host: Option<&'c str>,
     /// Its owner or an administrator has locked it.
     pub locked: bool,
-    /// Its flavor.
     pub flavor: &'c Flavor,
 }
 

@@ -5,7 +5,6 @@ use crate::facts::{Allocations, Consumer};
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
-/// A consumer.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ConsumerEntry {
     pub(crate) allocations: Allocations,

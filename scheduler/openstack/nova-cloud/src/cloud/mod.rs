@@ -126,7 +126,6 @@ pub struct Counts {
     pub providers: usize,
     /// Hosts whose data were not read from Placement; compute rows are used instead.
     pub believed: usize,
-    /// Instances.
     pub instances: usize,
     /// Preemptible instances.
     pub preemptible: usize,
@@ -146,7 +145,6 @@ pub struct Cloud {
     /// Changes when a host comes or goes.
     pub(crate) layout: u64,
     pub(crate) cells: Vec<CellFacts>,
-    /// Hosts by cell.
     pub(crate) of_cell: HashMap<String, HostSet>,
     pub(crate) min_compute_version: i64,
     pub(crate) aggregates: BTreeMap<i64, Arc<Aggregate>>,

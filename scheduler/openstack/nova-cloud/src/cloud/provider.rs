@@ -9,7 +9,6 @@ use uuid::Uuid;
 /// The trait of providers that share their inventory with the hosts of their aggregates.
 const SHARES: &str = "MISC_SHARES_VIA_AGGREGATE";
 
-/// A provider.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Provider {
     pub(crate) name: String,

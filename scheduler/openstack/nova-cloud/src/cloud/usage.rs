@@ -11,7 +11,6 @@ use uuid::Uuid;
 /// Amounts of preemptible servers, as Nova counts quota: by their flavors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PreemptibleUsage {
-    /// How many servers.
     pub servers: u64,
     /// Their vCPUs.
     pub vcpus: u64,
@@ -53,9 +52,7 @@ impl PreemptibleUsage {
 /// A server that a price can end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PricedServer {
-    /// The server.
     pub uuid: Uuid,
-    /// Its flavor.
     pub flavor: FlavorId,
     /// What an hour of its flavor costs without a market.
     pub price_per_hour: Money,

@@ -43,9 +43,7 @@ pub(crate) struct PlanRules<'a> {
 /// One instance of the request and its host.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedInstance {
-    /// The instance.
     pub uuid: Uuid,
-    /// Its host.
     pub host: HostRef,
     /// What to claim, in the form of Placement's allocation candidates.
     pub candidate: AllocationCandidate,
@@ -64,11 +62,9 @@ pub struct PlannedInstance {
 pub struct PlannedVictim {
     /// The instance.
     pub uuid: Uuid,
-    /// Its name.
     pub name: String,
     /// The name of its flavor, for its usage record.
     pub flavor: String,
-    /// Its host.
     pub host: HostRef,
     /// What the victim holds in Placement according to the cloud in memory. A swap removes all of
     /// it except `keeps`.
@@ -128,7 +124,6 @@ pub struct PreemptionPlan {
     pub shadow: Option<ShadowChoice>,
 }
 
-/// Why there is no plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NoPlan {
     /// What kind of reason.
@@ -169,9 +164,7 @@ pub enum VerifyResult {
 /// The consumers of one provider, as just read from Placement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProviderTruth {
-    /// The provider.
     pub provider: Uuid,
-    /// Its generation.
     pub generation: i64,
     /// All consumers with allocations on the provider.
     pub consumers: Vec<Consumer>,

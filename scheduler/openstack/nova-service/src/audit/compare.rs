@@ -43,14 +43,12 @@ pub struct AuditServer {
 /// A migration that has not ended. Its id is a consumer, too.
 #[derive(Debug, Clone)]
 pub struct Migration {
-    /// Its server.
     pub server: Uuid,
 }
 
 /// A preemption that has not ended.
 #[derive(Debug, Clone)]
 pub struct PreemptionRow {
-    /// Its id.
     pub id: Uuid,
     /// Nova's request id.
     pub request_id: String,
@@ -74,9 +72,7 @@ pub struct PreemptionRow {
 /// A row of the ledger's database that no scheduler can read.
 #[derive(Debug, Clone)]
 pub struct UnreadableRow {
-    /// Its table.
     pub table: String,
-    /// Its key.
     pub key: String,
     /// What is wrong with it.
     pub reason: String,
@@ -99,7 +95,6 @@ pub struct AuditSnapshot {
     pub unreadable: Vec<UnreadableRow>,
 }
 
-/// One disagreement.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Disagreement {
     /// Stable code, as in `docs/reference/errors.md`.

@@ -16,11 +16,9 @@ pub(super) const ANY_HOST: &str = "";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is")]
 pub(crate) enum RetainedState {
-    /// It waits.
     Waiting,
     /// A scheduler resumes it.
     Returning {
-        /// Since when.
         since: Timestamp,
     },
     /// It runs again.

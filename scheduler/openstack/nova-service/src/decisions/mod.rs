@@ -79,7 +79,6 @@ pub(crate) struct Decisions {
 enum WaitingRecord {
     /// A request, of which the record is to be made.
     Answered(Box<AnsweredRequest>),
-    /// A record.
     Made(Box<Decision>),
 }
 

@@ -97,14 +97,12 @@ impl Trail {
     }
 }
 
-/// The answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Answer {
     /// Every instance has a host.
     Selected,
     /// An exception of Nova's.
     Raised {
-        /// Its class.
         class: String,
         /// Its text.
         message: String,

@@ -30,7 +30,6 @@ struct Voice {
     told_at: Option<Timestamp>,
 }
 
-/// The result of a heartbeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HeartbeatResult {
     /// One agent.

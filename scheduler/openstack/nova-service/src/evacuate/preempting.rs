@@ -222,6 +222,5 @@ async fn records(
     Ok(rows.iter().filter_map(super::read).collect())
 }
 
-/// The ledger is unavailable.
 #[derive(Debug)]
 pub(crate) struct LedgerUnavailable;

@@ -5,7 +5,6 @@ use ebbtide_nova_cloud::{CellFacts, ComputeFacts, InstanceRecord, ServiceFacts};
 use ebbtide_nova_db::{CellMapping, ComputeNode, Instance, NovaService};
 use uuid::Uuid;
 
-/// A cell.
 pub(super) fn cell(cell: &CellMapping) -> CellFacts {
     CellFacts {
         uuid: cell.uuid.clone(),

@@ -15,7 +15,6 @@ pub(crate) struct VersionedCloud {
 pub(crate) type SharedCloud = Arc<RwLock<VersionedCloud>>;
 
 impl VersionedCloud {
-    /// A cloud to be shared.
     pub(crate) fn shared(cloud: Cloud) -> SharedCloud {
         Arc::new(RwLock::new(Self { cloud, changes: 0 }))
     }

@@ -44,7 +44,6 @@ pub(super) fn victim(n: i64) -> Uuid {
     instance_uuid(n).parse().unwrap()
 }
 
-/// Amounts on the host.
 pub(super) fn on_host(amounts: &[(&str, u64)]) -> BTreeMap<Uuid, BTreeMap<String, u64>> {
     let amounts = amounts.iter().map(|(class, n)| ((*class).to_owned(), *n));
     BTreeMap::from([(host(1), amounts.collect())])

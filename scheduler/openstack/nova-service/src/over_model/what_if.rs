@@ -26,7 +26,6 @@ mod requests;
 
 /// The image of the recorded request.
 const IMAGE: &str = "6f3d3f19-f6d7-49f2-8407-b2e149644d6a";
-/// Its project.
 const PROJECT: &str = "806f9478362a4a8684a7e275e6ca3b4f";
 /// What the recorded request calls its flavor.
 const FLAVOR: &str = "small";

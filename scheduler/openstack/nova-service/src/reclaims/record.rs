@@ -8,14 +8,12 @@ use serde_json::Value;
 /// The reclaim of a host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ReclaimRecord {
-    /// The reclaim.
     pub(crate) reclaim: Reclaim,
     /// The owner has returned the host; Nova may not know yet.
     #[serde(default)]
     pub(crate) returned: Option<ReturnedHost>,
 }
 
-/// How a host is returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReturnedHost {
     /// The host stays disabled.

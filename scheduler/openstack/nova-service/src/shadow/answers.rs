@@ -113,7 +113,6 @@ impl Answers {
         }
     }
 
-    /// A request has arrived.
     pub(crate) fn arrived(&self) -> OpenRequest {
         OpenRequest {
             beside: self.open.fetch_add(1, Ordering::Relaxed),

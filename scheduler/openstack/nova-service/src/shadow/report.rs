@@ -41,13 +41,11 @@ pub struct IdleFlavor {
     pub server_hours: f64,
     /// The fewest servers that fitted at any time.
     pub least: u64,
-    /// The most.
     pub most: u64,
     /// How many servers would have had to leave, had all of it been sold all the time.
     pub preemptions: u64,
 }
 
-/// The report of a shadow.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ShadowReport {
     /// How many requests were seen.

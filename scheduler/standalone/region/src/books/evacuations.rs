@@ -80,7 +80,6 @@ impl EvacuationBook {
         }
     }
 
-    /// An evacuation.
     pub(crate) fn get(&self, id: &EvacuationId) -> Option<&Evacuation> {
         self.records.get(id)
     }

@@ -39,7 +39,6 @@ impl HostBook {
         }
     }
 
-    /// A host.
     pub(crate) fn get(&self, name: &str) -> Option<&HostEntry> {
         self.entries.get(name)
     }

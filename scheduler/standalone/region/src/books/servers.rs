@@ -107,7 +107,6 @@ impl ServerBook {
         }
     }
 
-    /// A server.
     pub(crate) fn get(&self, id: &ServerId) -> Option<&Server> {
         self.records.get(id)
     }

@@ -127,7 +127,6 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// The row of a sum.
     pub(super) fn row(&self, sum: usize) -> &[f64] {
         &self.entries[sum * self.width..(sum + 1) * self.width]
     }

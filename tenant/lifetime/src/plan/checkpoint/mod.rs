@@ -41,7 +41,6 @@ pub struct CheckpointOptions {
     pub cost: f64,
     /// How long it takes to get a new instance and load the checkpoint; its life begins after that.
     pub restart: f64,
-    /// Which reading of the equations.
     pub reading: EquationReading,
     /// Whether the last interval ends with a checkpoint, too: results have to be saved. The paper's
     /// schedules have it.

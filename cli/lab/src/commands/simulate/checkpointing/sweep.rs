@@ -25,7 +25,6 @@ pub(super) struct BidSweep {
 }
 
 impl BidSweep {
-    /// The summary of a scheme.
     pub(super) fn of(&self, kind: SchemeKind) -> Option<&SchemeSummary> {
         self.summaries.iter().find(|summary| summary.kind == kind)
     }

@@ -129,7 +129,6 @@ impl Figures {
     }
 }
 
-/// A simulated partition.
 #[derive(Debug, Clone)]
 pub(super) struct SimulatedPartition {
     pub(super) swept: Option<(Knob, f64)>,

@@ -15,7 +15,6 @@ use ebbtide_shell::output::{Format, ListingColumn, TableCell, number, text};
 pub enum Choice {
     /// Every one.
     All,
-    /// This one.
     One(Recovery),
 }
 

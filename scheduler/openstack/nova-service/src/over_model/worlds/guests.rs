@@ -53,7 +53,6 @@ impl Guests {
 enum Deed {
     /// It ends the guest then.
     Ends(Timestamp, Notice),
-    /// It has said that.
     Said(Body),
 }
 
