@@ -25,6 +25,8 @@ pub const USAGE: u8 = 2;
 pub const UNREACHABLE: u8 = 3;
 /// Exit code: what was asked for does not exist.
 pub const NOT_FOUND: u8 = 4;
+/// Exit code: all of it is done, after its deadline.
+pub const LATE: u8 = 5;
 
 /// An error that only one of the programs has, so that the others need not link where it comes
 /// from.

@@ -6,6 +6,7 @@
 
 mod arguments;
 mod bags;
+mod batch;
 mod bench;
 mod checkpointing;
 mod config;

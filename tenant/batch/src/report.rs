@@ -102,11 +102,7 @@ pub fn report(
         done: all.iter().filter(|member| member.done).count(),
         makespan_ms: until - book.submitted,
         deadline_ms: deadline.map(|end| end - book.submitted),
-        deadline_met: deadline.and_then(|end| match (over, now > end) {
-            (true, _) => Some(until <= end),
-            (false, true) => Some(false),
-            (false, false) => None,
-        }),
+        deadline_met: book.deadline_met(now),
         attempts,
         ran_ms: ran,
         useful_ms: useful,

@@ -23,6 +23,10 @@ pub struct WorkSummary {
     pub submitted_ms: i64,
     /// Until when it is to be done, milliseconds since 1970.
     pub deadline_ms: Option<i64>,
+    /// Whether all of it was done by then; `None` without a deadline, and while it is open and its
+    /// deadline lies ahead.
+    #[serde(default)]
+    pub deadline_met: Option<bool>,
     /// What was spent on it so far.
     pub spent: Money,
     /// What may be spent on it.
@@ -177,6 +181,7 @@ impl WorkSummary {
             running,
             submitted_ms: book.submitted,
             deadline_ms: book.deadline(),
+            deadline_met: book.deadline_met(now),
             spent: Money::from_micros(book.spent(now)),
             budget: book.budget.map(Money::from_micros),
         }

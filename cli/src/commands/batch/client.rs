@@ -1,7 +1,7 @@
 //! Calls of the batch service.
 
 use crate::http::{Address, HttpCall, ask};
-use ebbtide_shell::errors::{CliError, NOT_FOUND, ProgramError, REFUSED, UNREACHABLE, USAGE};
+use ebbtide_shell::errors::{CliError, LATE, NOT_FOUND, ProgramError, REFUSED, UNREACHABLE, USAGE};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -55,6 +55,12 @@ pub(super) enum BatchFault {
         /// What became of it.
         state: String,
     },
+    /// A work that was waited for is done, after its deadline.
+    #[error("work {id} is done, and missed its deadline")]
+    Late {
+        /// Which.
+        id: u64,
+    },
 }
 
 impl ProgramError for BatchFault {
@@ -65,6 +71,7 @@ impl ProgramError for BatchFault {
             Self::Answer { .. } => "EB-BATCH-013",
             Self::File { .. } => "EB-BATCH-014",
             Self::NotDone { .. } => "EB-BATCH-015",
+            Self::Late { .. } => "EB-BATCH-018",
         }
     }
 
@@ -73,6 +80,7 @@ impl ProgramError for BatchFault {
             Self::Unreachable { .. } | Self::Answer { .. } => UNREACHABLE,
             Self::Refused { status: 404, .. } => NOT_FOUND,
             Self::File { .. } => USAGE,
+            Self::Late { .. } => LATE,
             Self::Refused { .. } | Self::NotDone { .. } => REFUSED,
         }
     }
@@ -91,6 +99,9 @@ impl ProgramError for BatchFault {
             ),
             Self::NotDone { id, .. } => Some(format!(
                 "`ebbtide batch show {id}` says which members failed"
+            )),
+            Self::Late { id } => Some(format!(
+                "`ebbtide batch report {id}` says how long it took; EB-BATCH-002 and EB-BATCH-016 in the service's log say why"
             )),
             Self::File { .. } => Some("`ebbtide batch submit --help` has an example".to_owned()),
             _ => None,

@@ -42,7 +42,10 @@ Examples:
   ebbtide batch submit render.toml
   ebbtide batch submit render.toml --wait
   ebbtide batch submit frames.toml --dry-run
-  ebbtide batch submit flow.json -o value -c id";
+  ebbtide batch submit flow.json -o value -c id
+
+Exit codes with --wait: 0 all members are done, by the deadline if there is one; 1 the work failed
+or was cancelled; 5 all members are done, after the deadline.";
 const REPORT: &str = "\
 The work is compared with on-demand servers by a replay: the same members, each as long as it worked in
 the end, in the order of their stages, on the cheapest on-demand type that has room for them. Whole
@@ -92,7 +95,7 @@ enum BatchTask {
     Submit {
         /// The work, TOML or JSON
         file: PathBuf,
-        /// Wait until it is over; the exit code is 0 if all of it is done
+        /// Wait until it is over; the exit code is 0 if all of it is done in time, 5 if it is late
         #[arg(long)]
         wait: bool,
         /// Show both maps of a bag with rules, and hand nothing in
@@ -242,7 +245,14 @@ async fn wait_for(context: &mut Context, client: &BatchClient, id: u64) -> Resul
             context.output.whisper(&words);
         }
         match made.state.as_str() {
-            "done" => return view::summary(context, made, client::without_members(body)),
+            "done" => {
+                let late = made.deadline_met == Some(false);
+                view::summary(context, made, client::without_members(body))?;
+                return match late {
+                    true => Err(BatchFault::Late { id }.into()),
+                    false => Ok(()),
+                };
+            }
             "failed" | "cancelled" => {
                 return Err(BatchFault::NotDone {
                     id,

@@ -276,6 +276,17 @@ impl WorkBook {
         };
         if failed {
             return WorkState::Failed;
+    /// Whether all of it was done by its deadline; `None` without a deadline, and while the deadline
+    /// lies ahead of an open work.
+    #[must_use]
+    pub fn deadline_met(&self, now: i64) -> Option<bool> {
+        let deadline = self.deadline()?;
+        if self.state(now) == WorkState::Done {
+            return Some(self.last_end.unwrap_or(now) <= deadline);
+        }
+        (now > deadline).then_some(false)
+    }
+
         }
         if self.budget.is_some_and(|budget| self.spent(now) >= budget) {
             return WorkState::OverBudget;
