@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Members of the bag.
+/// Members of the bag, and of the sweep: two have room on a server.
 const BAG: usize = 24;
+const SWEEP: usize = 6;
 /// Everything is to be over by then.
-const LONG: Duration = Duration::from_secs(300);
+const LONG: Duration = Duration::from_secs(600);
 
 /// Hands in a work; its number.
 async fn submit(bed: &TestBed, document: &Value) -> String {
@@ -32,6 +33,13 @@ async fn done(bed: &TestBed, id: &str) -> Value {
         }
     })
     .await
+}
+
+/// How many attempts of a work saved and made room.
+fn put_back(work: &Value) -> usize {
+    let members = work["list"].as_array().unwrap().iter();
+    let attempts = members.flat_map(|member| member["attempts"].as_array().unwrap());
+    attempts.filter(|one| one["end"] == "put back").count()
 }
 
 /// The lines that members wrote at their end: each once.
@@ -71,14 +79,16 @@ async fn works_are_done_in_time_and_once_although_servers_are_taken_and_the_serv
     let ended = |name: &str| format!("echo \"$EBBTIDE_STAGE $EBBTIDE_MEMBER\" >>{}", out(name));
     let bag = json!({
         "name": "bag", "dir": bed.path("bag"), "count": BAG, "cpus": 1, "length": "4s",
-        "command": format!("sleep 4 && {}", ended("bag-ends")), "deadline": "280s",
+        "command": format!("sleep 4 && {}", ended("bag-ends")), "deadline": "580s",
     });
-    // Each step is a second of work, and is kept in a file.
+    // Each step is kept in a file. Members work on until the test has seen one of them save: they
+    // hold three servers, however long these take to come.
+    let enough = bed.path("enough").display().to_string();
     let sweep = json!({
         "name": "sweep", "dir": bed.path("sweep"), "cpus": 1, "length": "40s",
-        "parameters": {"ALPHA": [1, 2], "MODE": ["a", "b"]},
+        "parameters": {"ALPHA": [1, 2, 3], "MODE": ["a", "b"]},
         "command": format!(
-            "i=$(cat \"$EBBTIDE_RESTORE_DIR/i\" 2>/dev/null || echo 0); while [ $i -lt 40 ]; do i=$((i+1)); echo $i >i; sleep 1; done; {}",
+            "i=$(cat \"$EBBTIDE_RESTORE_DIR/i\" 2>/dev/null || echo 0); while [ ! -e {enough} ]; do i=$((i+1)); echo $i >now; mv now i; sleep 0.2; done; {}",
             format!("echo \"$ALPHA$MODE from $(cat \"$EBBTIDE_RESTORE_DIR/i\" 2>/dev/null || echo 0)\" >>{}", out("sweep-ends"))
         ),
         "checkpoint": {"command": "cp i \"$EBBTIDE_CHECKPOINT_DIR/i\"", "cost": "1s"},
@@ -110,16 +120,15 @@ async fn works_are_done_in_time_and_once_although_servers_are_taken_and_the_serv
         })
         .await;
     };
-    busy(2).await;
+    busy(3).await;
     let bag_id = submit(&bed, &bag).await;
     let flow_id = submit(&bed, &flow).await;
-    busy(3).await;
     // A member can save what it has once its command runs.
     eventually(PATIENCE, async || {
         let runs = |index: &u32| bed.path(&format!("sweep/work/main.{index}/i")).exists();
-        match (0..4).filter(runs).count() {
-            4 => Ok(()),
-            count => Err(format!("{count} of 4 members of the sweep run")),
+        match (0..SWEEP as u32).filter(runs).count() {
+            SWEEP => Ok(()),
+            count => Err(format!("{count} of {SWEEP} members of the sweep run")),
         }
     })
     .await;
@@ -140,6 +149,16 @@ async fn works_are_done_in_time_and_once_although_servers_are_taken_and_the_serv
     })
     .await;
     eprintln!("{taken} servers had notice");
+    eventually(PATIENCE, async || {
+        let one = bed.batch("with", &["show", &sweep_id]).await;
+        if put_back(&one) > 0 {
+            Ok(())
+        } else {
+            Err(format!("{one}: {}", service.log_tail()))
+        }
+    })
+    .await;
+    std::fs::write(bed.path("enough"), "").unwrap();
     bed.end_normal_servers().await;
 
     let bag = done(&bed, &bag_id).await;
@@ -154,19 +173,15 @@ async fn works_are_done_in_time_and_once_although_servers_are_taken_and_the_serv
     );
     // A member that was told to save goes on from there.
     let ends = bed.text("sweep-ends");
-    each_ended_once(&ends, 4);
-    let attempts = sweep["list"].as_array().unwrap().iter().flat_map(|member| {
-        let all = member["attempts"].as_array().unwrap();
-        all.iter()
-            .filter(|one| one["end"] == "put back")
-            .collect::<Vec<_>>()
-    });
-    let put_back = attempts.count();
+    each_ended_once(&ends, SWEEP);
+    let put_back = put_back(&sweep);
     let resumed = ends
         .lines()
         .filter(|line| !line.ends_with("from 0"))
         .count();
-    eprintln!("{put_back} attempts saved and made room, {resumed} of 4 members went on from there");
+    eprintln!(
+        "{put_back} attempts saved and made room, {resumed} of {SWEEP} members went on from there"
+    );
     assert!(
         put_back >= 1 && resumed >= 1,
         "{ends}: {sweep}\n{}",

@@ -75,13 +75,16 @@ async fn a_node_that_never_joins_is_reported_and_no_server_is_left_behind() {
 
 #[tokio::test]
 async fn budgets_stop_works_and_pools_with_their_codes_and_leave_nothing_behind() {
-    // A work's own budget: 0.10 an hour, five seconds a member. Twelve members cost at least
-    // 0.0016, and on a busy machine the first four may take ten seconds.
+    // A work's own budget, 0.10 an hour and server. The first member ends at once, the others only
+    // when the test says so: they use the budget up.
     let (bed, service) = bed(true, "").await;
+    let enough = bed.path("enough").display().to_string();
+    let command = format!("[ $EBBTIDE_MEMBER = 0 ] || while [ ! -e {enough} ]; do sleep 0.2; done");
     let more = [
         ("count", json!(12)),
         ("length", json!("5s")),
-        ("budget", json!("0.0012")),
+        ("budget", json!("0.005")),
+        ("command", json!(command)),
     ];
     let id = submit(&bed, &more).await;
     says(&bed, "EB-BATCH-006").await;
@@ -91,6 +94,7 @@ async fn budgets_stop_works_and_pools_with_their_codes_and_leave_nothing_behind(
     let done = one["done"].as_u64().unwrap();
     assert!((1..12).contains(&done), "{one}");
     // With more money it goes on, and nothing is done twice.
+    std::fs::write(&enough, "").unwrap();
     bed.batch("with", &["budget", &id, "none"]).await;
     eventually(PATIENCE, async || {
         let one = bed.batch("with", &["show", &id]).await;
@@ -143,7 +147,7 @@ async fn a_directory_that_cannot_be_used_stops_its_work_alone() {
         .await;
     assert!(refused.contains("EB-BATCH-002"), "{refused}");
     // One whose directory goes away later is reported, and others are done meanwhile.
-    let first = submit(&bed, &[("command", json!("sleep 60"))]).await;
+    let first = submit(&bed, &[("command", json!("sleep 300"))]).await;
     eventually(PATIENCE, async || {
         let one = bed.batch("with", &["show", &first]).await;
         if one["running"] == 1 {
@@ -180,7 +184,10 @@ async fn a_directory_that_cannot_be_used_stops_its_work_alone() {
 #[tokio::test]
 async fn a_region_that_goes_away_is_waited_for_and_what_runs_goes_on() {
     let (mut bed, service) = bed(true, "").await;
-    let id = submit(&bed, &[("command", json!("sleep 25"))]).await;
+    // It runs as long as the region is away.
+    let enough = bed.path("enough").display().to_string();
+    let command = format!("while [ ! -e {enough} ]; do sleep 0.2; done");
+    let id = submit(&bed, &[("command", json!(command))]).await;
     eventually(PATIENCE, async || {
         let one = bed.batch("with", &["show", &id]).await;
         let since = &one["list"][0]["attempts"][0]["since_ms"];
@@ -210,6 +217,7 @@ async fn a_region_that_goes_away_is_waited_for_and_what_runs_goes_on() {
     assert_eq!(servers_shown(&bed).await, 1);
     region.signal_scheduler(Signal::Cont).unwrap();
     no_fault(&bed, "EB-BURST-002").await;
+    std::fs::write(&enough, "").unwrap();
     eventually(PATIENCE, async || {
         let one = bed.batch("with", &["show", &id]).await;
         let attempts = one["list"][0]["attempts"].as_array().unwrap().len();

@@ -27,6 +27,9 @@ async fn one_service_runs_works_and_an_elastic_partition_on_nodes_of_their_own()
     );
 
     let service = bed.burst("run", &config, &[]);
+    // All jobs and members go on until servers of both were seen.
+    bed.hold("out");
+    let hold = bed.path("out.hold").display().to_string();
     for at in 1..=2 {
         bed.submit("long", &format!("long{at}"), 45, "out").await;
     }
@@ -34,7 +37,7 @@ async fn one_service_runs_works_and_an_elastic_partition_on_nodes_of_their_own()
         bed.submit("short", &format!("short{at}"), 5, "out").await;
     }
     let bag = json!({
-        "name": "bag", "dir": bed.path("bag"), "command": "sleep 5; echo $SLURMD_NODENAME",
+        "name": "bag", "dir": bed.path("bag"), "command": format!("sleep 5; while [ -e {hold} ]; do sleep 0.2; done; echo $SLURMD_NODENAME"),
         "count": MEMBERS, "cpus": 2, "length": "6s",
     });
     let path = bed.path("bag.json");
@@ -56,6 +59,7 @@ async fn one_service_runs_works_and_an_elastic_partition_on_nodes_of_their_own()
         }
     })
     .await;
+    bed.release("out");
     bed.all_over().await;
     eventually(PATIENCE, async || {
         let one = bed.batch("with", &["show", &id]).await;
@@ -95,10 +99,7 @@ async fn one_service_runs_works_and_an_elastic_partition_on_nodes_of_their_own()
         (&json!(SHORT), &json!(2), &json!(2)),
         "{made}"
     );
-    assert!(
-        (1..=3).contains(&made["money"]["instances"].as_u64().unwrap()),
-        "{made}"
-    );
+    assert!(made["money"]["instances"].as_u64().unwrap() >= 1, "{made}");
     let number = |value: &serde_json::Value| value.as_str().unwrap().parse::<f64>().unwrap();
     let spent = number(&bed.batch("with", &["status"]).await["spent"]);
     let works = &bed.batch("with", &["report", &id]).await["servers_micros"];

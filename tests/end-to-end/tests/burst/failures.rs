@@ -1,7 +1,9 @@
 //! Days on which something is away, broken or too dear.
 
 use crate::test_bed::{PATIENCE, TestBed, Wanted};
+use ebbtide_burst::{BurstEvent, RecordEntry};
 use ebbtide_harness::eventually;
+use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
@@ -41,6 +43,19 @@ fn odd(bed: &TestBed, programs: &[(&str, &str)]) -> PathBuf {
     config
 }
 
+/// The instances that were launched, by the record, with their nodes.
+fn launched(bed: &TestBed) -> Vec<(String, String)> {
+    let text = bed.text("with/record.jsonl");
+    let lines = text
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok());
+    let launched = lines.filter_map(|entry: RecordEntry| match entry.event {
+        BurstEvent::Launched { instance, node, .. } => Some((instance, node)),
+        _ => None,
+    });
+    launched.collect()
+}
+
 #[tokio::test]
 async fn a_node_that_never_comes_up_is_given_up_and_its_instance_deleted() {
     // No machine is started, so slurmd never answers.
@@ -53,21 +68,20 @@ async fn a_node_that_never_comes_up_is_given_up_and_its_instance_deleted() {
     let config = bed.settings("with", "");
     let controller = bed.burst("run", &config, &[]);
     fill(&bed).await;
-    eventually(PATIENCE, async || {
-        let there = bed.instances().await.len();
-        if there == 6 {
-            Ok(())
+    // Each node had an instance. Not all at a time: the first are given up when the last come.
+    let first = eventually(PATIENCE, async || {
+        let launched = launched(&bed);
+        let nodes: BTreeSet<&String> = launched.iter().map(|(_, node)| node).collect();
+        if nodes.len() == 6 {
+            Ok(launched
+                .iter()
+                .map(|(id, _)| id.clone())
+                .collect::<Vec<_>>())
         } else {
-            Err(format!("{there}: {}", controller.log_tail()))
+            Err(format!("{launched:?}: {}", controller.log_tail()))
         }
     })
     .await;
-    let first: Vec<String> = bed
-        .instances()
-        .await
-        .into_iter()
-        .map(|one| one.id)
-        .collect();
     says(&bed, "with/record.jsonl", "never_up").await;
     eventually(PATIENCE, async || {
         let left: Vec<String> = bed
@@ -95,11 +109,14 @@ async fn a_budget_used_up_gives_everything_back_and_asks_for_nothing() {
         resume_timeout: 30,
     })
     .await;
-    // Six instances at 0.10 an hour: after some six seconds it is spent.
-    let config = bed.settings("with", "budget = \"0.001\"");
+    let config = bed.settings("with", "");
     let controller = bed.burst("run", &config, &[]);
     fill(&bed).await;
     says(&bed, "run-with.log", "takes jobs").await;
+    bed.end(controller).await;
+    // What was spent until now is more than this.
+    let config = bed.settings("with", "budget = \"0.000001\"");
+    let controller = bed.burst("run", &config, &[]);
     says(&bed, "with/record.jsonl", "EB-BURST-007").await;
     eventually(PATIENCE, async || {
         let left = bed.instances().await.len();

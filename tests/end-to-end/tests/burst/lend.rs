@@ -9,7 +9,7 @@ use ebbtide_proto::v1;
 const HOSTS: [&str; 2] = ["c1", "c2"];
 /// Servers that fill one of them.
 const FULL: usize = 2;
-/// The deadline of `lending` cuts the grace period of the flavor, 8 s.
+/// The deadline of `lending` cuts the grace period of the flavor, 20 s.
 const GRACE: u32 = 5;
 
 /// Cloud servers that run, with their hosts; as many as there is room for are wanted.
@@ -74,6 +74,8 @@ async fn an_idle_node_is_lent_and_a_job_gets_it_back_when_its_servers_are_gone()
     for job in ["first", "second"] {
         // Slurm has both nodes powered down: they are the cloud's.
         let cattle = fill(&bed, &format!("for-{job}"), FULL * HOSTS.len()).await;
+        // The job ends when its host was looked at.
+        bed.hold("out");
         bed.submit("lent", job, 3, "out").await;
         let node = begun(&bed, job).await;
         // At this moment the host is free, and the other one is still lent.
@@ -100,6 +102,7 @@ async fn an_idle_node_is_lent_and_a_job_gets_it_back_when_its_servers_are_gone()
                 "{evacuation:?}"
             );
         }
+        bed.release("out");
         bed.all_over().await;
         // The node is idle: Slurm suspends it, which returns the host.
         eventually(PATIENCE, async || match reclaim(&bed, &node).await {

@@ -425,7 +425,7 @@ impl TestBed {
 
     /// Waits until all jobs are over.
     pub(crate) async fn all_over(&self) {
-        eventually(Duration::from_secs(150), async || {
+        eventually(2 * PATIENCE, async || {
             let jobs = self.slurm.jobs().await.map_err(|error| error.to_string())?;
             let open: Vec<String> = jobs
                 .iter()

@@ -23,7 +23,9 @@ pub(super) async fn region_of(hosts: &[&str], sections: &str) -> Region {
             "p.node",
             &[
                 ("ebbtide:preemptible", "true"),
-                ("ebbtide:grace_seconds", "8"),
+                // Long enough for a busy machine to start a service within it; what has saved its
+                // work gives the rest back.
+                ("ebbtide:grace_seconds", "20"),
                 ("ebbtide:price_per_hour", "0.10"),
             ][..],
         ),
