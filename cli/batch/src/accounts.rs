@@ -1,8 +1,8 @@
-//! The account of the pool's servers: since when each runs, until when, at which price.
+//! The account of the pool's servers: since when each runs, until when, at which prices.
 
 use crate::journal::RecordFile;
 use crate::pool::PoolOptions;
-use ebbtide_burst::PoolServer;
+use ebbtide_burst::{BurstRecord, PoolServer, RecordEntry};
 use ebbtide_runtime::clock::unix_millis;
 use ebbtide_server_pool::ServerPool;
 use ebbtide_shell::errors::CliError;
@@ -44,7 +44,38 @@ pub async fn learn_servers(
             .filter(|price| *price > 0)
             .unwrap_or_else(|| own_price(&one.node))
     };
+    let now = unix_millis();
     let record = &mut record_file.record;
-    let facts = record.learn_instances(unix_millis(), &all, price, came_up);
+    let mut facts = record.learn_instances(now, &all, price, came_up);
+    facts.extend(learn_hours(record, pool, cloud, now).await);
     Ok(record_file.write(&facts)?)
+}
+
+/// Looks up what hours cost that have begun: the price of that moment counts, by which the cloud
+/// charges. Hours whose price cannot be had are asked for again at the next look.
+async fn learn_hours(
+    record: &mut BurstRecord,
+    pool: &PoolOptions<'_>,
+    cloud: &ServerPool,
+    now: i64,
+) -> Vec<RecordEntry> {
+    let mut known = BTreeMap::new();
+    let mut facts = Vec::new();
+    for (id, node, begin) in record.unpriced(now, pool.hour) {
+        let mut groups = pool.groups.iter();
+        let Some(group) = groups.find(|group| group.nodes.contains(&node)) else {
+            continue;
+        };
+        let key = (&group.flavor, begin);
+        let hourly = match known.get(&key) {
+            Some(hourly) => *hourly,
+            None => match cloud.price_at(&group.flavor, begin).await {
+                Ok(hourly) => hourly,
+                Err(_) => break,
+            },
+        };
+        known.insert(key, hourly);
+        facts.extend(record.learn_price(now, &id, begin, hourly));
+    }
+    facts
 }

@@ -25,6 +25,8 @@ pub struct PoolOptions<'a> {
     pub groups: Vec<NodeGroup>,
     /// A node that is not up by then is given up, seconds.
     pub launch_seconds: f64,
+    /// The time that the cloud bills at once, milliseconds: the price of its begin counts.
+    pub hour: i64,
     /// The most that may be spent, and the hours, back from now, in which that is counted.
     pub budget: Option<(Money, f64)>,
 }
@@ -46,6 +48,7 @@ impl<'a> PoolOptions<'a> {
             cloud: settings.cloud()?,
             groups: settings.groups()?,
             launch_seconds: policy.launch_seconds,
+            hour: (policy.hour_seconds * 1_000.0) as i64,
             budget: policy.budget.map(|budget| (budget, policy.budget_hours)),
         })
     }

@@ -129,6 +129,18 @@ impl ServerPool {
             Self::OpenStack(pool) => pool.prices().await,
         }
     }
+
+    /// What an hour of a preemptible flavor cost at a time, milliseconds since 1970; millionths.
+    /// `None` if the cloud has no price of that time.
+    ///
+    /// # Errors
+    /// Those of the cloud.
+    pub async fn price_at(&self, flavor: &str, at: i64) -> Result<Option<u64>, CliError> {
+        match self {
+            Self::Region(pool) => pool.price_at(flavor, at).await,
+            Self::OpenStack(pool) => pool.price_at(flavor, at).await,
+        }
+    }
 }
 
 fn group_of<'a>(groups: &'a [NodeGroup], node: &str) -> Result<&'a NodeGroup, BurstError> {

@@ -262,6 +262,13 @@ impl OpenStackPool {
         }
     }
 
+    pub(crate) async fn price_at(&self, flavor: &str, at: i64) -> Result<Option<u64>, CliError> {
+        match &self.service {
+            Some(service) => prices::hourly_at(service, flavor, at).await,
+            None => Ok(None),
+        }
+    }
+
     /// What all servers have in common. Names are looked up once.
     async fn template(&self) -> Result<NewServer, CliError> {
         let own = &self.settings;

@@ -229,6 +229,11 @@ impl RegionPool {
     pub(crate) async fn prices(&self) -> Result<BTreeMap<String, u64>, CliError> {
         prices::hourly(&self.region).await
     }
+
+    /// What an hour of a flavor cost at a time; none if the region does not know.
+    pub(crate) async fn price_at(&self, flavor: &str, at: i64) -> Result<Option<u64>, CliError> {
+        prices::hourly_at(&self.region, flavor, at).await
+    }
 }
 
 /// Whether a refusal is final: no such flavor, or no right to it. A price above the maximum is not.

@@ -13,6 +13,7 @@
 //! Times are milliseconds since 1970 unless a name says otherwise. Money is millionths of the
 //! currency unit. The crate does no I/O and reads no clock and no random numbers.
 
+mod account;
 mod baseline;
 mod error;
 mod manager;
@@ -22,14 +23,13 @@ pub mod reuse_policy;
 mod settings;
 pub mod slurm;
 
+pub use account::InstanceHistory;
 pub use baseline::{JobRequest, reckon};
 pub use error::BurstError;
 pub use manager::{
     BurstAction, Decisions, Load, Manager, ManagerOptions, OURS, PoolServer, RESTING, Status, World,
 };
-pub use record::{
-    BurstEvent, BurstRecord, InstanceHistory, JobClass, JobLife, JobRun, LifeEnd, RecordEntry,
-};
+pub use record::{BurstEvent, BurstRecord, JobClass, JobLife, JobRun, LifeEnd, RecordEntry};
 pub use settings::{
     AgeSettings, CloudSettings, ElasticSettings, NodeGroup, NodeTimes, OpenStackSettings,
     RegionSettings, node_names,

@@ -4,8 +4,8 @@
 //! [`BurstRecord::learn`] compares the account with the present state of Slurm and the region and
 //! returns the new facts, so that a restarted controller continues with the same account.
 
+use crate::account::InstanceHistory;
 use crate::error::BurstError;
-use crate::manager::{PoolServer, Status};
 use crate::settings::ElasticSettings;
 use crate::slurm::{JobState, SlurmJob};
 use serde::{Deserialize, Serialize};
@@ -140,6 +140,27 @@ pub enum BurstEvent {
         /// Until when.
         deadline: i64,
     },
+    /// A new hour of an instance costs something else than the one before.
+    Price {
+        /// Its id.
+        instance: String,
+        /// When that hour began.
+        since: i64,
+        /// What it costs, millionths.
+        hourly: u64,
+    },
+    /// An instance hibernates or is stopped: it is not paid for.
+    Paused {
+        /// Its id.
+        instance: String,
+    },
+    /// It runs again.
+    Resumed {
+        /// Its id.
+        instance: String,
+        /// Since when it is paid for.
+        since: i64,
+    },
     /// An instance is gone.
     Gone {
         /// Its id.
@@ -226,45 +247,6 @@ impl JobLife {
         cut.map(|run| run.end.unwrap_or(run.start) - run.start)
             .sum()
     }
-}
-
-/// Everything known of an instance.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InstanceHistory {
-    pub node: String,
-    /// Start of the time that is paid for, milliseconds.
-    pub launch: i64,
-    /// When and how it ended; `None` while it exists.
-    pub end: Option<(i64, LifeEnd)>,
-    /// What an hour costs, millionths.
-    pub hourly: u64,
-    /// Whether it had notice.
-    pub noticed: bool,
-}
-
-/// Milliseconds in an hour.
-pub(crate) const HOUR_MS: i64 = 3_600_000;
-
-impl InstanceHistory {
-    /// Paid time between `from` and `until`, milliseconds. The region also charges for instances
-    /// that never come up.
-    #[must_use]
-    pub fn paid_ms(&self, from: i64, until: i64) -> i64 {
-        let end = self.end.map_or(until, |(end, _)| end.min(until));
-        (end - self.launch.max(from)).max(0)
-    }
-
-    /// Cost of the paid time, millionths.
-    #[must_use]
-    pub fn paid(&self, from: i64, until: i64) -> u64 {
-        price(self.paid_ms(from, until), self.hourly)
-    }
-}
-
-/// Price of `ms` milliseconds, millionths, charged by the millisecond.
-pub(crate) fn price(ms: i64, hourly: u64) -> u64 {
-    let micros = i128::from(ms.max(0)) * i128::from(hourly) / i128::from(HOUR_MS);
-    u64::try_from(micros).unwrap_or(u64::MAX)
 }
 
 /// The account.
@@ -374,18 +356,34 @@ impl BurstRecord {
                 launch,
                 hourly,
             } => {
-                let life = InstanceHistory {
-                    node: node.clone(),
-                    launch: *launch,
-                    end: None,
-                    hourly: *hourly,
-                    noticed: false,
-                };
+                let life = InstanceHistory::new(node.clone(), *launch, *hourly);
                 self.lives.entry(instance.clone()).or_insert(life);
             }
             BurstEvent::Notice { instance, .. } => {
                 if let Some(life) = self.lives.get_mut(instance) {
                     life.noticed = true;
+                }
+            }
+            BurstEvent::Price {
+                instance,
+                since,
+                hourly,
+            } => {
+                if let Some(life) = self.lives.get_mut(instance) {
+                    life.prices.push((*since, *hourly));
+                    life.priced = life.priced.max(*since);
+                }
+            }
+            BurstEvent::Paused { instance } => {
+                let life = self.lives.get_mut(instance);
+                if let Some(life) = life.filter(|life| !life.is_paused()) {
+                    life.pauses.push((fact.at.max(life.launch), None));
+                }
+            }
+            BurstEvent::Resumed { instance, since } => {
+                let life = self.lives.get_mut(instance);
+                if let Some((from, to)) = life.and_then(|life| life.pauses.last_mut()) {
+                    to.get_or_insert((*since).max(*from));
                 }
             }
             BurstEvent::Gone { instance, end, how } => {
@@ -417,7 +415,12 @@ impl BurstRecord {
         facts
     }
 
-    fn record_event(&mut self, at: i64, event: BurstEvent, facts: &mut Vec<RecordEntry>) {
+    pub(crate) fn record_event(
+        &mut self,
+        at: i64,
+        event: BurstEvent,
+        facts: &mut Vec<RecordEntry>,
+    ) {
         let fact = RecordEntry { at, event };
         self.apply(&fact);
         facts.push(fact);
@@ -479,72 +482,6 @@ impl BurstRecord {
             };
             self.record_event(now, event, facts);
         }
-    }
-
-    /// The new facts about these instances, already applied to the record. An instance that the
-    /// region no longer lists is gone. `up` says whether the instance's node has ever come up.
-    pub fn learn_instances(
-        &mut self,
-        now: i64,
-        instances: &[PoolServer],
-        hourly: impl Fn(&PoolServer) -> u64,
-        up: impl Fn(&str) -> bool,
-    ) -> Vec<RecordEntry> {
-        let mut facts = Vec::new();
-        for one in instances {
-            if let Some(launch) = one.launched_ms
-                && !self.lives.contains_key(&one.id)
-            {
-                let event = BurstEvent::Launched {
-                    instance: one.id.clone(),
-                    node: one.node.clone(),
-                    launch,
-                    hourly: hourly(one),
-                };
-                self.record_event(now, event, &mut facts);
-            }
-            if let (Status::Leaving, Some(deadline)) = (one.status, one.deadline_ms)
-                && self.lives.get(&one.id).is_some_and(|life| !life.noticed)
-            {
-                let event = BurstEvent::Notice {
-                    instance: one.id.clone(),
-                    deadline,
-                };
-                self.record_event(now, event, &mut facts);
-            }
-        }
-        let open = self.lives.iter().filter(|(_, life)| life.end.is_none());
-        let gone: Vec<(String, bool)> = open
-            .filter(|(id, _)| {
-                let there = instances.iter().find(|one| one.id == **id);
-                there.is_none_or(|one| one.status == Status::Gone)
-            })
-            .map(|(id, life)| (id.clone(), life.noticed))
-            .collect();
-        for (id, noticed) in gone {
-            let there = instances.iter().find(|one| one.id == id);
-            let taken = there.is_some_and(|one| one.taken);
-            let how = match (noticed || taken, up(&id)) {
-                (true, _) => LifeEnd::Interrupted,
-                (false, true) => LifeEnd::Released,
-                (false, false) => LifeEnd::NeverUp,
-            };
-            let end = there.and_then(|one| one.ended_ms).unwrap_or(now);
-            let event = BurstEvent::Gone {
-                instance: id,
-                end,
-                how,
-            };
-            self.record_event(now, event, &mut facts);
-        }
-        facts
-    }
-
-    /// Amount spent on instances between `from` and `until`, millionths.
-    #[must_use]
-    pub fn spent(&self, from: i64, until: i64) -> u64 {
-        let each = self.lives.values().map(|life| life.paid(from, until));
-        each.fold(0, u64::saturating_add)
     }
 }
 

@@ -1,7 +1,8 @@
 //! Waiting times and costs, with and without preemptible nodes.
 
+use crate::account::{InstanceHistory, price};
 use crate::baseline::{JobRequest, reckon};
-use crate::record::{BurstRecord, InstanceHistory, JobClass, JobLife, LifeEnd, price};
+use crate::record::{BurstRecord, JobClass, JobLife, LifeEnd};
 use ebbtide_model::Money;
 use serde::{Deserialize, Serialize};
 

@@ -3,6 +3,7 @@
 // All of this is tests; helpers too may fail loudly.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod account;
 mod common;
 mod manager;
 mod record;

@@ -221,6 +221,11 @@ impl<'a> Service<'a> {
     ) -> Result<(), CliError> {
         self.learn_prices(cloud, world.instances, now).await?;
         self.read_marks(now)?;
+        let lives = self.record_file.record.lives.values();
+        let there = lives.filter(|life| life.end.is_none() && !life.is_paused());
+        let paid: BTreeMap<String, (i64, u64)> = there
+            .map(|life| (life.node.clone(), life.price()))
+            .collect();
         let made = {
             let prices = std::mem::take(&mut self.prices);
             let prices_at = self.prices_at;
@@ -238,10 +243,12 @@ impl<'a> Service<'a> {
                 let work = works.get(&work);
                 work.map_or_else(AttemptResult::default, |work| result(work, member, attempt))
             };
+            let paid = |node: &str| paid.get(node).copied();
             let world = BatchWorld {
                 burst: *world,
                 prices: &prices,
                 prices_at,
+                paid: &paid,
                 mark: &mark,
                 result: &left,
             };

@@ -60,6 +60,19 @@ pub enum Fact {
         /// When, milliseconds since 1970.
         since: i64,
     },
+    /// A new hour of an attempt's server costs something else than the one before.
+    Price {
+        /// Place of the stage.
+        stage: usize,
+        /// Place in the stage.
+        index: usize,
+        /// Number of the attempt.
+        attempt: u32,
+        /// When that hour began, milliseconds since 1970.
+        since: i64,
+        /// What it costs, millionths.
+        hourly: u64,
+    },
     /// An attempt is over.
     Ended {
         /// Place of the stage.
@@ -111,6 +124,7 @@ impl Fact {
         match self {
             Self::Started { stage, index, .. }
             | Self::Running { stage, index, .. }
+            | Self::Price { stage, index, .. }
             | Self::Ended { stage, index, .. }
             | Self::Bid { stage, index, .. } => Some(MemberId {
                 stage: *stage,

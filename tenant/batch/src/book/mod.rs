@@ -26,8 +26,10 @@ pub struct Attempt {
     pub server_type: String,
     /// Whether the provider may take the server.
     pub preemptible: bool,
-    /// What an hour of the server costs, millionths.
+    /// What an hour of the server cost when it was started, millionths.
     pub hourly: u64,
+    /// Later prices of an hour, millionths, and how long it had run when each began, milliseconds.
+    pub prices: Vec<(i64, u64)>,
     /// The part of the server that it has.
     pub share: f64,
     /// Work that was saved before, milliseconds.
@@ -77,10 +79,26 @@ impl Attempt {
         self.running.map_or(0, |since| ran(since).max(0))
     }
 
-    /// What its part of the server cost, millionths.
+    /// What its part of the server cost, millionths: each part of its time at the price of the hour
+    /// in which it lies.
     #[must_use]
     pub fn cost(&self, now: i64) -> f64 {
-        self.ran(now) as f64 / HOUR_MS * self.hourly as f64 * self.share
+        let ran = self.ran(now);
+        let first = std::iter::once((0, self.hourly));
+        let begins = first.chain(self.prices.iter().copied());
+        let ends = self.prices.iter().map(|(begin, _)| *begin).chain([ran]);
+        let parts = begins.zip(ends).map(|((begin, hourly), end)| {
+            i128::from((end.min(ran) - begin).max(0)) * i128::from(hourly)
+        });
+        parts.sum::<i128>() as f64 / HOUR_MS * self.share
+    }
+
+    /// What its hour costs at the moment, millionths.
+    #[must_use]
+    pub fn hourly_now(&self) -> u64 {
+        self.prices
+            .last()
+            .map_or(self.hourly, |(_, hourly)| *hourly)
     }
 }
 
@@ -258,6 +276,17 @@ impl WorkBook {
         Some(self.submitted + seconds * 1_000)
     }
 
+    /// Whether all of it was done by its deadline; `None` without a deadline, and while the deadline
+    /// lies ahead of an open work.
+    #[must_use]
+    pub fn deadline_met(&self, now: i64) -> Option<bool> {
+        let deadline = self.deadline()?;
+        if self.state(now) == WorkState::Done {
+            return Some(self.last_end.unwrap_or(now) <= deadline);
+        }
+        (now > deadline).then_some(false)
+    }
+
     /// What it is doing.
     #[must_use]
     pub fn state(&self, now: i64) -> WorkState {
@@ -276,17 +305,6 @@ impl WorkBook {
         };
         if failed {
             return WorkState::Failed;
-    /// Whether all of it was done by its deadline; `None` without a deadline, and while the deadline
-    /// lies ahead of an open work.
-    #[must_use]
-    pub fn deadline_met(&self, now: i64) -> Option<bool> {
-        let deadline = self.deadline()?;
-        if self.state(now) == WorkState::Done {
-            return Some(self.last_end.unwrap_or(now) <= deadline);
-        }
-        (now > deadline).then_some(false)
-    }
-
         }
         if self.budget.is_some_and(|budget| self.spent(now) >= budget) {
             return WorkState::OverBudget;
@@ -403,6 +421,7 @@ impl WorkBook {
                     server_type: server_type.clone(),
                     preemptible: *preemptible,
                     hourly: *hourly,
+                    prices: Vec::new(),
                     share: *share,
                     from: *from,
                     started: at,
@@ -433,6 +452,18 @@ impl WorkBook {
                         member.done = true;
                         self.last_end = Some(self.last_end.map_or(*end, |last| last.max(*end)));
                     }
+                }
+            }
+            Fact::Price {
+                attempt,
+                since,
+                hourly,
+                ..
+            } => {
+                let mut open = member.attempts.iter_mut();
+                if let Some(one) = open.find(|one| one.number == *attempt) {
+                    let ran = one.ran(*since);
+                    one.prices.push((ran, *hourly));
                 }
             }
             Fact::Bid {

@@ -7,7 +7,7 @@
 
 use super::{AGAIN_MS, BatchAction, BatchController, BatchDecisions, BatchWorld, UNSEEN_MS};
 use super::{bid, job_name, managers};
-use crate::book::{Attempt, AttemptEnd, Book, Fact, WorkBook, WorkId, WorkState};
+use crate::book::{Attempt, AttemptEnd, Book, Fact, HOUR_MS, WorkBook, WorkId, WorkState};
 use crate::error::BatchError;
 use crate::maps::{BagRun, BagWork};
 use crate::placement::share;
@@ -26,6 +26,8 @@ pub(super) struct Bags {
     runs: BTreeMap<WorkId, BagRun>,
     /// The nodes of each.
     nodes: BTreeMap<String, WorkId>,
+    /// Those whose budget was too small for a task that was to start.
+    pub(super) broke: BTreeSet<WorkId>,
     /// Nodes that slurmctld has powered up for their bag.
     heard: BTreeSet<String>,
     /// When each action was last sent.
@@ -48,6 +50,7 @@ impl Bags {
             seen_up: BTreeSet::new(),
             runs: BTreeMap::new(),
             nodes: BTreeMap::new(),
+            broke: BTreeSet::new(),
             heard: BTreeSet::new(),
             sent: BTreeMap::new(),
             freezes: settings.openstack.is_none(),
@@ -185,6 +188,12 @@ impl BatchController {
         self.report_missed(now, id, made);
         self.stop_tasks(now, world, id, run, made);
         self.start_tasks(now, world, id, run, made);
+        if self.is_bag_broke(now, id) && !self.is_over(now, id) {
+            let book = self.book.works.get(&id);
+            let told = book.map(|book| (book.spent(now), book.budget.unwrap_or(0)));
+            let (spent, budget) = told.unwrap_or_default();
+            self.report_budget(id, spent, budget, made);
+        }
         for (vm, node) in &nodes {
             self.look_after_node(now, world, id, run.state(*vm), node, made);
         }
@@ -302,10 +311,11 @@ impl BatchController {
         run: &BagRun,
         made: &mut BatchDecisions,
     ) {
-        let over = self.is_over(now, id);
         let Some(book) = self.book.works.get(&id) else {
             return;
         };
+        let state = book.state(now);
+        let over = state.is_over() || state == WorkState::OverBudget;
         let Some(bag) = &book.bag else { return };
         let runs = run.running();
         let ended = book.running().filter(|(member, attempt)| {
@@ -330,7 +340,7 @@ impl BatchController {
         run: &BagRun,
         made: &mut BatchDecisions,
     ) {
-        if self.is_over(now, id) || world.burst.budget_used_up {
+        if self.is_over(now, id) || world.burst.budget_used_up || self.is_bag_broke(now, id) {
             return;
         }
         for (vm, task) in run.running() {
@@ -354,6 +364,14 @@ impl BatchController {
             if waits || run.state(vm) != VmState::Up || book.member(member).done {
                 continue;
             }
+            let hourly = (world.paid)(&node).map_or_else(|| bid::hourly(ty, world), |paid| paid.1);
+            let part = share(ty, 1, book.memory_mb(member));
+            let takes = self.of_bag(id, |bag| bag.length_ms(task)).unwrap_or(0);
+            let cost = takes as f64 / HOUR_MS * hourly as f64 * part;
+            if self.unpromised(now, book).is_some_and(|left| left < cost) {
+                self.bags.broke.insert(id);
+                return;
+            }
             let attempt = attempts.len() as u32 + 1;
             let fact = Fact::Started {
                 stage: member.stage,
@@ -362,8 +380,8 @@ impl BatchController {
                 node: node.clone(),
                 server_type: ty.name.clone(),
                 preemptible: ty.preemptible,
-                hourly: bid::hourly(ty, world),
-                share: share(ty, 1, book.memory_mb(member)),
+                hourly,
+                share: part,
                 from: 0,
             };
             self.note(now, id, fact, made);
@@ -376,6 +394,15 @@ impl BatchController {
                 length: 0,
             });
         }
+    }
+
+    /// Whether the budget of a bag lets a node keep its server: what runs there may end.
+    fn affords(&self, now: i64, id: WorkId, node: &str) -> bool {
+        let Some(book) = self.book.works.get(&id) else {
+            return true;
+        };
+        let runs = || book.running().any(|(_, attempt)| attempt.node == node);
+        book.state(now) != WorkState::OverBudget && (!self.is_bag_broke(now, id) || runs())
     }
 
     /// Lets a node have a server if its bag wants one, and gives back what it does not want.
@@ -397,7 +424,8 @@ impl BatchController {
             }
             return;
         };
-        let wanted = state.is_wanted() && !self.is_over(now, id) && !world.burst.budget_used_up;
+        let affords = !world.burst.budget_used_up && self.affords(now, id, name);
+        let wanted = state.is_wanted() && !self.is_over(now, id) && affords;
         let own = server(world.burst.instances, name);
         let keeps = own.filter(|one| wanted && self.status(one) != Status::Failed);
         let given_back = |one: &&PoolServer| {

@@ -140,7 +140,8 @@ impl BatchController {
     #[must_use]
     pub fn state(&self, now: i64, work: WorkId) -> Option<WorkState> {
         let state = self.book.works.get(&work)?.state(now);
-        let broke = state == WorkState::Active && self.unaffordable.contains(&work);
+        let unaffordable = self.unaffordable.contains(&work) || self.bags.broke.contains(&work);
+        let broke = state == WorkState::Active && unaffordable;
         Some(if broke { WorkState::OverBudget } else { state })
     }
 
@@ -229,19 +230,16 @@ impl BatchController {
     /// Changes what may be spent on a work, millionths. The entry is to be written down.
     ///
     /// # Errors
-    /// [`BatchError::Unknown`], [`BatchError::Over`]; [`BatchError::Work`] for a bag by maps.
+    /// [`BatchError::Unknown`], [`BatchError::Over`].
     pub fn set_budget(
         &mut self,
         now: i64,
         work: WorkId,
         budget: Option<u64>,
     ) -> Result<BookEntry, BatchError> {
-        let book = self.book.works.get(&work);
-        if book.is_some_and(|book| book.bag.is_some()) {
-            let problem = "a bag with rules has none: its plan says what it costs at most";
-            return Err(BatchError::work("budget", problem));
-        }
-        self.change(now, work, Fact::BudgetSet { budget })
+        let entry = self.change(now, work, Fact::BudgetSet { budget })?;
+        self.bags.broke.remove(&work);
+        Ok(entry)
     }
 
     fn change(&mut self, now: i64, work: WorkId, fact: Fact) -> Result<BookEntry, BatchError> {
@@ -273,6 +271,7 @@ impl BatchController {
     pub fn look(&mut self, now: i64, world: &BatchWorld<'_>) -> Result<BatchDecisions, BatchError> {
         let mut made = BatchDecisions::default();
         let views = self.views(world);
+        self.note_prices(now, world, &mut made);
         self.decide_single(now, world, &views);
         self.follow(now, world, &mut made);
         self.measure(now, world);
@@ -290,7 +289,11 @@ impl BatchController {
             times: &mut self.times,
         }
         .place(now, &needs, nodes.clone());
-        self.start(now, &needs, &nodes, &views, &placement, &mut made);
+        let prices = |node: &NodeView| {
+            let paid = (world.paid)(&node.name);
+            paid.map_or(views[node.ty].hourly, |(_, hourly)| hourly)
+        };
+        self.start(now, &needs, &nodes, prices, &placement, &mut made);
         for place in placement.too_dear.iter().copied() {
             let need = &needs[place];
             let error = BatchError::Work {
@@ -443,7 +446,7 @@ impl BatchController {
         now: i64,
         needs: &[crate::placement::Need],
         nodes: &[NodeView],
-        views: &[TypeView],
+        prices: impl Fn(&NodeView) -> u64,
         placement: &Placement,
         made: &mut BatchDecisions,
     ) {
@@ -461,7 +464,7 @@ impl BatchController {
                 node: node.name.clone(),
                 server_type: ty.name.clone(),
                 preemptible: ty.preemptible,
-                hourly: views[node.ty].hourly,
+                hourly: prices(node),
                 share: share(ty, need.cpus, need.memory_mb),
                 from: need.from,
             };

@@ -3,7 +3,6 @@
 use super::single::ONLY;
 use super::{BatchController, BatchDecisions, BatchWorld, Mark};
 use crate::book::{WorkBook, WorkId, WorkState};
-use crate::error::BatchError;
 use crate::placement::{Need, TypeView};
 use crate::work::MemberId;
 use ebbtide_deadline::Decision;
@@ -45,12 +44,7 @@ impl BatchController {
             }
         }
         for (work, spent, budget) in spent {
-            let error = BatchError::Budget {
-                id: work.to_string(),
-                spent: Money::from_micros(spent).to_string(),
-                budget: Money::from_micros(budget).to_string(),
-            };
-            self.report(work, None, error, made);
+            self.report_budget(work, spent, budget, made);
         }
         // The least slack first; without a deadline in the order in which work was handed in.
         all.sort_by_key(|need| {

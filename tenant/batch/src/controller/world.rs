@@ -37,6 +37,9 @@ pub struct BatchWorld<'a> {
     pub prices: &'a BTreeMap<String, u64>,
     /// When the cloud was last asked for them and answered, milliseconds.
     pub prices_at: i64,
+    /// What the present hour of a node's server costs, millionths, and since when it lasts,
+    /// milliseconds; `None` if that is not known.
+    pub paid: &'a dyn Fn(&str) -> Option<(i64, u64)>,
     /// Whether a member is done, by its mark.
     pub mark: &'a dyn Fn(WorkId, MemberId) -> Mark,
     /// What an attempt left.

@@ -37,12 +37,28 @@ struct DocumentPart {
     command: String,
     #[serde(default)]
     retries: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    budget: Option<Value>,
     rules: Map<String, Value>,
     tasks: Vec<Map<String, Value>>,
 }
 
 /// The keys of a document.
-const KEYS: [&str; 6] = ["name", "dir", "command", "retries", "rules", "tasks"];
+const KEYS: [&str; 7] = [
+    "name", "dir", "command", "retries", "budget", "rules", "tasks",
+];
+/// Keys of other works that mean nothing here, and why.
+const REFUSED: [(&str, &str); 3] = [
+    (
+        "max_price",
+        "a bag with rules waits out high prices by its plan: the operator's `types.max_price` lets its servers hibernate above a price; leave the key out",
+    ),
+    (
+        "checkpoint",
+        "a live bag begins a task anew on its backup, since both may run at once and would write the same checkpoints; leave the key out",
+    ),
+    ("deadline", "a bag with rules has it as `rules.deadline`"),
+];
 
 /// Whether a document is a bag that is run by maps.
 #[must_use]
@@ -79,6 +95,10 @@ impl BagWork {
         types: &[ServerType],
         prices: &BTreeMap<String, u64>,
     ) -> Result<(Self, Value), BatchError> {
+        let told = |(key, _): &&(&str, &str)| document.get(key).is_some();
+        if let Some((key, problem)) = REFUSED.iter().find(told) {
+            return Err(BatchError::work(*key, *problem));
+        }
         let unknown = document.as_object().and_then(|keys| {
             let mut keys = keys.keys();
             keys.find(|key| !KEYS.contains(&key.as_str()))
@@ -90,7 +110,10 @@ impl BagWork {
         let mut part = DocumentPart::deserialize(document).map_err(about)?;
         let mut tasks = part.tasks.iter();
         if tasks.any(|task| task.contains_key("checkpoints")) {
-            let problem = "tasks with checkpoints are simulated only: a live bag begins a task anew on its backup; leave the key out";
+            let problem = format!(
+                "tasks with checkpoints are simulated only: {}",
+                REFUSED[1].1
+            );
             return Err(BatchError::work("tasks.checkpoints", problem));
         }
         if types.is_empty() {
@@ -116,6 +139,9 @@ impl BagWork {
         };
         let (bag, work, lengths) = settled.bag()?;
         let plan = plan(&bag, Effort::usual(SEED));
+        if let Some(budget) = work.budget {
+            check_budget(&plan, budget)?;
+        }
         settled.nodes = assign(&plan, types)?;
         settled.plan.clone_from(&plan.vms);
         let nodes = named(&plan, &settled.nodes);
@@ -175,6 +201,13 @@ impl BagWork {
         self.nodes
             .iter()
             .map(|(vm, (node, _))| (*vm, node.as_str()))
+    }
+
+    /// How long a task takes, as the tenant said, milliseconds.
+    #[must_use]
+    pub fn length_ms(&self, task: usize) -> i64 {
+        let seconds = self.lengths.get(task).copied().unwrap_or(0);
+        i64::try_from(seconds).unwrap_or(i64::MAX / 4_000) * 1_000
     }
 
     #[must_use]
@@ -253,6 +286,7 @@ fn work(part: &DocumentPart, bag: &Bag) -> Result<Work, BatchError> {
     let document = json!({
         "name": part.name, "dir": part.dir, "command": part.command,
         "count": bag.tasks().len(), "memory_mb": memory, "retries": part.retries,
+        "budget": part.budget,
     });
     let mut work = Work::read(&document)?;
     work.deadline = Some(bag.rules().deadline);
@@ -280,6 +314,21 @@ fn named(plan: &Plan, nodes: &[String]) -> BTreeMap<VmId, (String, usize)> {
     let each = servers(plan).zip(nodes);
     each.map(|((vm, ty), node)| (vm, (node.clone(), ty)))
         .collect()
+}
+
+/// Refuses a plan that costs more than the budget although nothing hibernates.
+fn check_budget(plan: &Plan, budget: Money) -> Result<(), BatchError> {
+    let quiet = plan.price.quiet();
+    if quiet <= budget.micros() {
+        return Ok(());
+    }
+    let most = quiet.saturating_add(plan.price.backups);
+    let problem = format!(
+        "the plan costs {} if nothing hibernates, and {} at most: raise the budget, or give the bag more time",
+        Money::from_micros(quiet),
+        Money::from_micros(most)
+    );
+    Err(BatchError::work("budget", problem))
 }
 
 /// Gives each server of the plan a node of its own: a backup has to get one whatever else runs.

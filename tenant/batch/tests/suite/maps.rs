@@ -425,19 +425,89 @@ fn a_plan_that_cannot_be_is_refused() {
     let mut many = document(30_000, MARGIN, &[]);
     many["tasks"] = json!([{"name": "t", "count": 10_001, "duration": "1s", "memory_mb": 1}]);
     assert!(refused(&many).contains("10000"));
+    for (key, value, word) in [
+        ("max_price", json!("0.05"), "types.max_price"),
+        (
+            "checkpoint",
+            json!({"command": "./save"}),
+            "begins a task anew",
+        ),
+        ("budget", json!("0.0001"), "at most: raise the budget"),
+    ] {
+        let mut other = document(300, MARGIN, &[10]);
+        other[key] = value;
+        let error = refused(&other);
+        assert!(error.contains(key) && error.contains(word), "{error}");
+    }
     let text = "state_dir = \"/s\"\nlisten = \"unix:/l\"\n[slurm]\n".to_owned()
         + REGION
         + "\n[[types]]\nname = \"a\"\nnodes = \"a1\"\nflavor = \"f\"\nmarket = \"on-demand\"\nvcpus = 2\nmemory_mb = 4000\nprice = \"1\"\n";
     let service = Service::new(BatchSettings::parse(&text).unwrap());
     let error = service.check(&document(300, MARGIN, &[10])).unwrap_err();
     assert!(error.to_string().contains("maps"), "{error}");
-    let mut service = Service::new(settings(4));
-    let id = service.submit(&document(300, MARGIN, &[10]));
-    let error = service
+}
+
+/// A bag of six tasks whose budget is enough for its plan only if nothing hibernates.
+fn bag_with_a_budget(service: &mut Service) -> (WorkId, u64) {
+    let mut bag = document(300, MARGIN, &[30; 6]);
+    let plan = service.check(&bag).unwrap().book.bag.unwrap().work.plan;
+    bag["budget"] = json!(ebbtide_model::Money::from_micros(plan.price.quiet()).to_string());
+    (service.submit(&bag), plan.price.quiet())
+}
+
+#[test]
+fn a_bag_within_its_budget_is_done_and_spends_no_more_than_that() {
+    let mut service = Service::new(settings(NODES));
+    let (id, budget) = bag_with_a_budget(&mut service);
+    service.until_over(&[], &[]);
+    assert!(service.is_met(id));
+    let spent = service.controller.book().works[&id].spent(service.world.now);
+    assert!((1..=budget).contains(&spent), "{spent} of {budget}");
+    assert_eq!(service.problems, [""; 0]);
+}
+
+#[test]
+fn a_bag_whose_budget_is_too_small_for_the_next_task_ends_what_runs_and_goes_on_with_more() {
+    let mut service = Service::new(settings(NODES));
+    let (id, budget) = bag_with_a_budget(&mut service);
+    // Less than a task costs more than two of them: those that run end, and no other begins.
+    let enough = 3 * budget / 8;
+    let lowered = service
         .controller
-        .set_budget(BEGUN, id, Some(1))
-        .unwrap_err();
-    assert!(error.to_string().contains("budget"), "{error}");
+        .set_budget(BEGUN, id, Some(enough))
+        .unwrap();
+    service.book.push(lowered);
+    (0..400).for_each(|_| service.step(false));
+    assert!(service.world.servers().is_empty(), "{:#?}", service.world);
+    let state = service.controller.state(service.world.now, id).unwrap();
+    assert_eq!(state.as_str(), "over-budget");
+    assert_eq!(service.problems, ["EB-BATCH-006"]);
+    let done = service.world.done(id).len();
+    let spent = service.controller.book().works[&id].spent(service.world.now);
+    assert!(
+        (1..6).contains(&done) && spent <= enough,
+        "{done} {spent} {enough}"
+    );
+    let now = service.world.now;
+    let raised = service.controller.set_budget(now, id, None).unwrap();
+    service.book.push(raised);
+    (0..400).for_each(|_| service.step(false));
+    assert_eq!(service.world.done(id).len(), 6);
+}
+
+#[test]
+fn a_bag_that_has_spent_its_budget_is_stopped_at_once() {
+    let mut service = Service::new(settings(NODES));
+    let id = service.submit(&document(300, MARGIN, &[30; 4]));
+    (0..40).for_each(|_| service.step(false));
+    let now = service.world.now;
+    let spent = service.controller.book().works[&id].spent(now);
+    assert!(spent > 0);
+    let lowered = service.controller.set_budget(now, id, Some(spent)).unwrap();
+    service.book.push(lowered);
+    (0..40).for_each(|_| service.step(false));
+    assert!(service.world.servers().is_empty(), "{:#?}", service.world);
+    assert_eq!(service.problems, ["EB-BATCH-006"]);
 }
 
 #[test]

@@ -153,11 +153,66 @@ fn a_server_is_divided_by_use_and_one_without_use_among_open_works() {
 }
 
 fn server(node: &str, launch: i64, end: Option<i64>, hourly: u64) -> InstanceHistory {
-    InstanceHistory {
-        node: node.to_owned(),
-        launch,
-        end: end.map(|end| (end, LifeEnd::Released)),
+    let mut made = InstanceHistory::new(node.to_owned(), launch, hourly);
+    made.end = end.map(|end| (end, LifeEnd::Released));
+    made
+}
+
+#[test]
+fn an_attempt_costs_each_part_of_its_time_at_the_price_of_that_hour() {
+    let document = json!({"name": "w", "dir": "/d", "command": "true", "cpus": 1});
+    let mut book = Book::default();
+    let mut apply = |at: i64, fact: Fact| book.apply(&BookEntry { at, work: 1, fact }).unwrap();
+    apply(0, Fact::Submitted { document });
+    apply(
+        0,
+        Fact::Started {
+            stage: 0,
+            index: 0,
+            attempt: 1,
+            node: "p1".to_owned(),
+            server_type: "spot".to_owned(),
+            preemptible: true,
+            hourly: 3_600_000,
+            share: 0.5,
+            from: 0,
+        },
+    );
+    let (stage, index, attempt) = (0, 0, 1);
+    let price = |since, hourly| Fact::Price {
+        stage,
+        index,
+        attempt,
+        since,
         hourly,
-        noticed: false,
-    }
+    };
+    // Another hour begins before it runs: that is its price.
+    apply(5_000, price(4_000, 7_200_000));
+    let since = 10_000;
+    apply(
+        since,
+        Fact::Running {
+            stage,
+            index,
+            attempt,
+            since,
+        },
+    );
+    // Heard of late, it counts from its begin on.
+    apply(45_000, price(40_000, 3_600_000));
+    let (end, how, saved) = (50_000, ebbtide_batch::AttemptEnd::Done, 0);
+    apply(
+        end,
+        Fact::Ended {
+            stage,
+            index,
+            attempt,
+            end,
+            how,
+            saved,
+        },
+    );
+    // Half of 30 s at 2,000 and of 10 s at 1,000 millionths a second.
+    assert_eq!(book.works[&1].spent(60_000), 30_000 + 5_000);
+    assert_eq!(book.works[&1].spent(i64::MAX), 35_000);
 }

@@ -252,6 +252,7 @@ impl Sim {
             },
             prices: &prices,
             prices_at: self.prices_at,
+            paid: &|_| None,
             mark: &mark,
             result: &result,
         };

@@ -20,8 +20,8 @@ mod world;
 pub use load::Load;
 pub use world::{BurstAction, PoolServer, Status, World};
 
+use crate::account::HOUR_MS;
 use crate::error::BurstError;
-use crate::record::HOUR_MS;
 use crate::reuse_policy::{Label, ReusePolicy};
 use crate::settings::AgeSettings;
 use crate::slurm::{Ageing, JobState, Node};

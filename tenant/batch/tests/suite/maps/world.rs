@@ -169,6 +169,7 @@ impl World {
             },
             prices: &BTreeMap::new(),
             prices_at: 0,
+            paid: &|_| None,
             mark: &mark,
             result: &result,
         };
