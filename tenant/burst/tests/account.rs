@@ -50,7 +50,13 @@ fn each_hour_costs_what_it_cost_when_it_began() {
     let mut record = BurstRecord::default();
     let one = server(Status::Active, LAUNCH);
     // The price rises within the first hour, and falls within the third.
-    let price = |at: i64| Some(if (HOUR / 2..5 * HOUR / 2).contains(&at) { 70_000 } else { 30_000 });
+    let price = |at: i64| {
+        Some(if (HOUR / 2..5 * HOUR / 2).contains(&at) {
+            70_000
+        } else {
+            30_000
+        })
+    };
     let mut facts = look(&mut record, LAUNCH, Some(&one), price);
     for minute in 1..=210 {
         let now = LAUNCH + minute * 60_000;
@@ -60,8 +66,13 @@ fn each_hour_costs_what_it_cost_when_it_began() {
     let end = LAUNCH + 7 * HOUR / 2;
     assert_eq!(record.spent(0, end), 30_000 + 70_000 + 70_000 + 15_000);
     // Any part of it is at the prices of that part.
-    assert_eq!(record.spent(LAUNCH + HOUR / 2, LAUNCH + 3 * HOUR / 2), 15_000 + 35_000);
-    let prices = facts.iter().filter(|one| matches!(one.event, BurstEvent::Price { .. }));
+    assert_eq!(
+        record.spent(LAUNCH + HOUR / 2, LAUNCH + 3 * HOUR / 2),
+        15_000 + 35_000
+    );
+    let prices = facts
+        .iter()
+        .filter(|one| matches!(one.event, BurstEvent::Price { .. }));
     assert_eq!(prices.count(), 2);
     let read = again(&facts);
     assert_eq!(read.spent(0, end), record.spent(0, end));
@@ -88,21 +99,41 @@ fn an_hour_whose_price_is_late_is_reckoned_by_it_from_its_begin_on() {
 fn a_server_that_hibernates_costs_nothing_and_begins_a_new_hour_when_it_comes_back() {
     let mut record = BurstRecord::default();
     let price = |at: i64| Some(if at < 2 * HOUR { 40_000 } else { 80_000 });
-    let mut facts = look(&mut record, LAUNCH, Some(&server(Status::Active, LAUNCH)), price);
+    let mut facts = look(
+        &mut record,
+        LAUNCH,
+        Some(&server(Status::Active, LAUNCH)),
+        price,
+    );
     // Half an hour, then frozen for two and a half, then half an hour more.
     let frozen = LAUNCH + HOUR / 2;
-    facts.extend(look(&mut record, frozen, Some(&server(Status::Kept, LAUNCH)), price));
+    facts.extend(look(
+        &mut record,
+        frozen,
+        Some(&server(Status::Kept, LAUNCH)),
+        price,
+    ));
     let back = LAUNCH + 3 * HOUR;
     let kept = server(Status::Kept, LAUNCH);
     facts.extend(look(&mut record, back - 1, Some(&kept), price));
     assert_eq!(record.spent(0, back), 20_000);
-    facts.extend(look(&mut record, back + 400, Some(&server(Status::Active, back)), price));
+    facts.extend(look(
+        &mut record,
+        back + 400,
+        Some(&server(Status::Active, back)),
+        price,
+    ));
     let end = back + HOUR / 2;
     assert_eq!(record.spent(0, end), 20_000 + 40_000);
     let hours = again(&facts).lives["one"].paid_ms(0, end);
     assert_eq!(hours, HOUR);
     // Its end while it is frozen ends nothing that is paid.
-    facts.extend(look(&mut record, end, Some(&server(Status::Kept, back)), price));
+    facts.extend(look(
+        &mut record,
+        end,
+        Some(&server(Status::Kept, back)),
+        price,
+    ));
     facts.extend(look(&mut record, end + HOUR, None, price));
     assert_eq!(record.spent(0, end + 2 * HOUR), 60_000);
     assert_eq!(again(&facts).spent(0, end + 2 * HOUR), 60_000);

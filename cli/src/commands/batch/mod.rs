@@ -232,6 +232,7 @@ pub async fn run(context: &mut Context, args: BatchArgs) -> Result<(), CliError>
 async fn wait_for(context: &mut Context, client: &BatchClient, id: u64) -> Result<(), CliError> {
     let path = format!("/v1/works/{id}");
     let mut last = (usize::MAX, usize::MAX);
+    let mut broke = false;
     loop {
         let body = client.call("GET", &path, None).await?;
         let one: WorkDetails = client::parse(&body)?;
@@ -243,6 +244,11 @@ async fn wait_for(context: &mut Context, client: &BatchClient, id: u64) -> Resul
                 made.done, made.members, made.running
             );
             context.output.whisper(&words);
+        }
+        if !std::mem::replace(&mut broke, made.state == "over-budget") && broke {
+            context.output.say(&format!(
+                "the budget of work {id} is used up: `ebbtide batch budget {id} AMOUNT` lets it go on"
+            ));
         }
         match made.state.as_str() {
             "done" => {

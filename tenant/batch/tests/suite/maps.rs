@@ -1,6 +1,7 @@
 //! Bags by primary and backup maps: whatever hibernates or goes, and whenever the service is
 //! killed, each deadline is met if its plan said so, beside other bags and other works.
 
+mod budgets;
 mod world;
 
 use ebbtide_bag::{BagEvent, VmId, critical};
@@ -447,69 +448,6 @@ fn a_plan_that_cannot_be_is_refused() {
     assert!(error.to_string().contains("maps"), "{error}");
 }
 
-/// A bag of six tasks whose budget is enough for its plan only if nothing hibernates.
-fn bag_with_a_budget(service: &mut Service) -> (WorkId, u64) {
-    let mut bag = document(300, MARGIN, &[30; 6]);
-    let plan = service.check(&bag).unwrap().book.bag.unwrap().work.plan;
-    bag["budget"] = json!(ebbtide_model::Money::from_micros(plan.price.quiet()).to_string());
-    (service.submit(&bag), plan.price.quiet())
-}
-
-#[test]
-fn a_bag_within_its_budget_is_done_and_spends_no_more_than_that() {
-    let mut service = Service::new(settings(NODES));
-    let (id, budget) = bag_with_a_budget(&mut service);
-    service.until_over(&[], &[]);
-    assert!(service.is_met(id));
-    let spent = service.controller.book().works[&id].spent(service.world.now);
-    assert!((1..=budget).contains(&spent), "{spent} of {budget}");
-    assert_eq!(service.problems, [""; 0]);
-}
-
-#[test]
-fn a_bag_whose_budget_is_too_small_for_the_next_task_ends_what_runs_and_goes_on_with_more() {
-    let mut service = Service::new(settings(NODES));
-    let (id, budget) = bag_with_a_budget(&mut service);
-    // Less than a task costs more than two of them: those that run end, and no other begins.
-    let enough = 3 * budget / 8;
-    let lowered = service
-        .controller
-        .set_budget(BEGUN, id, Some(enough))
-        .unwrap();
-    service.book.push(lowered);
-    (0..400).for_each(|_| service.step(false));
-    assert!(service.world.servers().is_empty(), "{:#?}", service.world);
-    let state = service.controller.state(service.world.now, id).unwrap();
-    assert_eq!(state.as_str(), "over-budget");
-    assert_eq!(service.problems, ["EB-BATCH-006"]);
-    let done = service.world.done(id).len();
-    let spent = service.controller.book().works[&id].spent(service.world.now);
-    assert!(
-        (1..6).contains(&done) && spent <= enough,
-        "{done} {spent} {enough}"
-    );
-    let now = service.world.now;
-    let raised = service.controller.set_budget(now, id, None).unwrap();
-    service.book.push(raised);
-    (0..400).for_each(|_| service.step(false));
-    assert_eq!(service.world.done(id).len(), 6);
-}
-
-#[test]
-fn a_bag_that_has_spent_its_budget_is_stopped_at_once() {
-    let mut service = Service::new(settings(NODES));
-    let id = service.submit(&document(300, MARGIN, &[30; 4]));
-    (0..40).for_each(|_| service.step(false));
-    let now = service.world.now;
-    let spent = service.controller.book().works[&id].spent(now);
-    assert!(spent > 0);
-    let lowered = service.controller.set_budget(now, id, Some(spent)).unwrap();
-    service.book.push(lowered);
-    (0..40).for_each(|_| service.step(false));
-    assert!(service.world.servers().is_empty(), "{:#?}", service.world);
-    assert_eq!(service.problems, ["EB-BATCH-006"]);
-}
-
 #[test]
 fn a_bag_stays_as_it_was_planned_whatever_settings_and_prices_are_later() {
     let dear = BTreeMap::from([("p.sleep".to_owned(), 290_000)]);
@@ -525,20 +463,6 @@ fn a_bag_stays_as_it_was_planned_whatever_settings_and_prices_are_later() {
     let mut other = settled;
     other["plan"][0]["vm"]["cores"][0][0] = json!(99);
     assert_eq!(BagWork::read(&other).unwrap_err().code(), "EB-BATCH-002");
-}
-
-#[test]
-fn a_budget_that_is_used_up_gives_all_servers_back_and_the_bag_goes_on_when_there_is_some() {
-    let mut service = Service::new(settings(NODES));
-    let id = service.submit(&document(300, MARGIN, &[30; 4]));
-    (0..40).for_each(|_| service.step(false));
-    assert!(!service.world.servers().is_empty());
-    service.world.broke = true;
-    (0..40).for_each(|_| service.step(false));
-    assert!(service.world.servers().is_empty(), "{:#?}", service.world);
-    service.world.broke = false;
-    service.until_over(&[], &[]);
-    assert_eq!(service.world.done(id).len(), 4);
 }
 
 #[test]
