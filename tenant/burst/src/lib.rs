@@ -7,7 +7,7 @@
 //!   number of preemptible nodes.
 //! - [`BurstRecord`] contains the events, one line each, and the account computed from them.
 //!   [`reckon()`] simulates the same jobs on the on-demand nodes alone; [`report`] compares both.
-//! - [`age`] reports to Slurm how old instances are, and for which jobs they are as good as new
+//! - [`reuse_policy`] reports to Slurm how old instances are, and for which jobs they are as good as new
 //!   ones.
 //!
 //! Times are milliseconds since 1970 unless a name says otherwise. Money is millionths of the
