@@ -82,6 +82,7 @@ impl HostSet {
     }
 
     /// How many hosts.
+    #[inline]
     #[must_use]
     pub fn count(&self) -> usize {
         self.words
@@ -91,22 +92,31 @@ impl HostSet {
     }
 
     /// True without hosts.
+    #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|word| *word == 0)
     }
 
     /// Whether a host is in both.
+    #[inline]
     #[must_use]
     pub fn meets(&self, other: &Self) -> bool {
         self.words.iter().zip(&other.words).any(|(a, b)| a & b != 0)
     }
 
     /// Takes out what the other has.
+    #[inline]
     pub fn remove(&mut self, other: &Self) {
         for (own, other) in self.words.iter_mut().zip(&other.words) {
             *own &= !other;
         }
+    }
+
+    /// Becomes a copy of the other, in the memory that it has.
+    #[inline]
+    pub fn copy_from(&mut self, other: &Self) {
+        self.words.clone_from(&other.words);
     }
 
     /// The hosts that the other does not have.
@@ -118,6 +128,7 @@ impl HostSet {
     }
 
     /// Keeps what the other has, too.
+    #[inline]
     pub fn keep(&mut self, other: &Self) {
         for (at, own) in self.words.iter_mut().enumerate() {
             *own &= other.words.get(at).copied().unwrap_or(0);
@@ -125,6 +136,7 @@ impl HostSet {
     }
 
     /// Adds the members of the other set. Places beyond this set are left out.
+    #[inline]
     pub fn join(&mut self, other: &Self) {
         for (own, other) in self.words.iter_mut().zip(&other.words) {
             *own |= other;

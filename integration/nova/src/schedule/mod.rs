@@ -19,8 +19,8 @@ use crate::states::HostStateList;
 pub use alternates::{Selection, availability_zone, availability_zones};
 pub use random::SelectionRng;
 pub use record::{
-    FilterRecord, HostWeight, HostWeights, InstanceRecord, RECORDED_DROPPED, RECORDED_HOSTS,
-    RECORDED_INSTANCES, SortRecord, WeigherScale, WeighingRecord,
+    FilterRecord, HostWeight, HostWeights, InstanceRecord, OrderRecord, RECORDED_DROPPED,
+    RECORDED_HOSTS, RECORDED_INSTANCES, SortRecord, WeigherScale, WeighingRecord,
 };
 pub use steps::{Field, ScheduleRun, ScheduleStep, Sorted, sorted};
 

@@ -50,37 +50,43 @@ pub struct FilterRecord {
     pub dropped: Vec<usize>,
 }
 
+/// What explains an order of hosts. Shared, so that a survey and each order made from it need no
+/// copy.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct OrderRecord {
+    /// What each filter did, where that was written down.
+    pub filters: Vec<FilterRecord>,
+    /// How the totals came about.
+    pub weighing: WeighingRecord,
+}
+
 /// How the hosts of one instance came into their order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SortRecord {
-    /// What each filter did.
-    pub filters: Vec<FilterRecord>,
     /// How many hosts passed.
     pub passing: usize,
     /// The first hosts with their totals, best first, before chance chooses among them.
     pub best: Vec<(usize, f64)>,
-    weighing: WeighingRecord,
+    order: Arc<OrderRecord>,
 }
 
 impl SortRecord {
-    /// What is kept of an order. `trace` and `dropped` are parallel.
+    /// What is kept of an order.
     pub(super) fn new(sorted: &super::Sorted) -> Self {
-        let filters = sorted.trace.iter().enumerate();
-        let filters = filters.map(|(at, (filter, before, after))| FilterRecord {
-            filter,
-            before: *before,
-            after: *after,
-            dropped: sorted.dropped.get(at).cloned().unwrap_or_default(),
-        });
         let hosts = sorted.hosts.iter().take(RECORDED_HOSTS).enumerate();
         Self {
-            filters: filters.collect(),
             passing: sorted.hosts.len() + sorted.behind,
             best: hosts
                 .map(|(at, host)| (*host, sorted.totals.get(at).copied().unwrap_or(0.0)))
                 .collect(),
-            weighing: sorted.weighing.clone(),
+            order: Arc::clone(&sorted.record),
         }
+    }
+
+    /// What each filter did.
+    #[must_use]
+    pub fn filters(&self) -> &[FilterRecord] {
+        &self.order.filters
     }
 
     /// What each weigher gave these hosts, in the order in which they add up. `states` are those
@@ -95,7 +101,7 @@ impl SortRecord {
         options: &Options,
     ) -> Vec<HostWeights> {
         let mut all: Vec<HostWeights> = vec![Vec::new(); hosts.len()];
-        match &self.weighing {
+        match &self.order.weighing {
             WeighingRecord::Nothing => {}
             WeighingRecord::Parts(parts) => {
                 for (host, weights) in hosts.iter().zip(&mut all) {

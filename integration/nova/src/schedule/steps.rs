@@ -4,8 +4,8 @@
 use super::alternates;
 use super::random::SelectionRng;
 use super::record::{
-    InstanceRecord, RECORDED_DROPPED, RECORDED_HOSTS, RECORDED_INSTANCES, SortRecord,
-    WeighingRecord,
+    FilterRecord, InstanceRecord, OrderRecord, RECORDED_DROPPED, RECORDED_HOSTS,
+    RECORDED_INSTANCES, SortRecord, WeighingRecord,
 };
 use super::{Chosen, ScheduleCall, Selection};
 use crate::fault::NovaException;
@@ -26,12 +26,8 @@ pub struct Sorted {
     pub totals: Vec<f64>,
     /// True if a total is NaN.
     pub unordered: bool,
-    /// What each filter did, where that was written down: name, hosts before, hosts after.
-    pub trace: Vec<(&'static str, usize, usize)>,
-    /// Some of the hosts that each filter dropped, parallel to `trace`.
-    pub dropped: Vec<Vec<usize>>,
-    /// How the totals came about.
-    pub weighing: WeighingRecord,
+    /// What explains the order.
+    pub record: Arc<OrderRecord>,
     /// How many more hosts pass, each of which comes behind the last of `hosts`; see
     /// [`Field::behind`].
     pub behind: usize,
@@ -95,25 +91,23 @@ pub fn sorted<S: HostStateList + ?Sized>(
     let weighed =
         weighing::weigh(&of_passed, spec, context.options).map_err(|fault| fault.fault)?;
     let order = weighed.order.iter();
+    let filters = trace.iter().map(|step| FilterRecord {
+        filter: step.filter,
+        before: step.start,
+        after: step.end,
+        dropped: {
+            let removed = step.removed.iter();
+            removed.take(RECORDED_DROPPED).copied().collect()
+        },
+    });
     Ok(Sorted {
         hosts: order.clone().map(|place| passed[*place]).collect(),
         totals: order.map(|place| weighed.totals[*place]).collect(),
         unordered: weighed.totals.iter().any(|total| total.is_nan()),
-        trace: trace
-            .iter()
-            .map(|step| (step.filter, step.start, step.end))
-            .collect(),
-        dropped: trace
-            .iter()
-            .map(|step| {
-                step.removed
-                    .iter()
-                    .take(RECORDED_DROPPED)
-                    .copied()
-                    .collect()
-            })
-            .collect(),
-        weighing: recorded(&weighed.parts, &weighed.order),
+        record: Arc::new(OrderRecord {
+            filters: filters.collect(),
+            weighing: recorded(&weighed.parts, &weighed.order),
+        }),
         behind: 0,
     })
 }
@@ -188,7 +182,7 @@ pub struct ScheduleRun<S> {
     stage: Stage,
     by_chance: bool,
     unordered: bool,
-    trace: Vec<(&'static str, usize, usize)>,
+    record: Arc<OrderRecord>,
     passing: Option<usize>,
     records: Vec<InstanceRecord>,
 }
@@ -219,7 +213,7 @@ impl<S: Field> ScheduleRun<S> {
             stage: Stage::Instance,
             by_chance: false,
             unordered: false,
-            trace: Vec::new(),
+            record: Arc::default(),
             passing: None,
             records: Vec::new(),
         }
@@ -291,8 +285,8 @@ impl<S: Field> ScheduleRun<S> {
     }
 
     /// What each filter did for the instance that was looked at last.
-    pub fn trace(&self) -> &[(&'static str, usize, usize)] {
-        &self.trace
+    pub fn filters(&self) -> &[FilterRecord] {
+        &self.record.filters
     }
 
     /// How many hosts passed for the first instance.
@@ -430,7 +424,7 @@ impl<S: Field> ScheduleRun<S> {
         self.hosts = self
             .chance
             .choose(sorted.hosts, &sorted.totals, context.options);
-        self.trace = sorted.trace;
+        self.record = sorted.record;
         Ok(())
     }
 

@@ -24,7 +24,9 @@ use crate::filtering::{self, FilterFault, InitialHosts};
 use crate::filters::Context;
 use crate::hosts::new_state;
 use crate::model::{HostState, Options, RequestSpec};
-use crate::schedule::{RECORDED_DROPPED, ScheduleCall, Sorted, WeigherScale, WeighingRecord};
+use crate::schedule::{
+    FilterRecord, OrderRecord, RECORDED_DROPPED, ScheduleCall, Sorted, WeighingRecord,
+};
 use crate::states::{HostStateList, HostStates};
 use crate::weighing::{self, Plugins, WeighFault};
 use classes::ReferenceNeeded;
@@ -87,23 +89,11 @@ pub struct HostSurvey {
     pub passing: HostSet,
     /// Totals by place; empty unless two hosts pass. Those of hosts that do not pass mean nothing.
     pub totals: Vec<f64>,
-    /// For each filter that was asked: name, hosts before, hosts after.
-    pub trace: Vec<(&'static str, usize, usize)>,
-    /// Some of the hosts that each filter dropped, parallel to `trace`.
-    pub dropped: Vec<Vec<usize>>,
-    /// What the totals were made with.
-    pub scales: Vec<WeigherScale>,
+    /// What the filters did, and with what the totals were made.
+    pub record: Arc<OrderRecord>,
 }
 
 impl HostSurvey {
-    /// How the totals came about.
-    fn weighing(&self) -> WeighingRecord {
-        if self.totals.is_empty() {
-            return WeighingRecord::Nothing;
-        }
-        WeighingRecord::Scales(self.scales.clone())
-    }
-
     /// The total of a host.
     #[must_use]
     pub fn total(&self, at: usize) -> f64 {
@@ -118,9 +108,7 @@ impl HostSurvey {
             totals: hosts.iter().map(|at| self.total(*at)).collect(),
             hosts,
             unordered: false,
-            trace: self.trace.clone(),
-            dropped: self.dropped.clone(),
-            weighing: self.weighing(),
+            record: Arc::clone(&self.record),
             behind: 0,
         }
     }
@@ -149,9 +137,7 @@ impl HostSurvey {
             hosts: best.iter().map(|(at, _)| *at).collect(),
             totals: best.iter().map(|(_, total)| *total).collect(),
             unordered: false,
-            trace: self.trace.clone(),
-            dropped: self.dropped.clone(),
-            weighing: self.weighing(),
+            record: Arc::clone(&self.record),
         }
     }
 
@@ -176,9 +162,7 @@ impl HostSurvey {
             hosts: order.iter().map(|(_, at)| *at as usize).collect(),
             totals: order.iter().map(|(total, _)| *total).collect(),
             unordered: false,
-            trace: self.trace.clone(),
-            dropped: self.dropped.clone(),
-            weighing: self.weighing(),
+            record: Arc::clone(&self.record),
             behind: 0,
         }
     }
@@ -435,24 +419,28 @@ impl CloudTable {
         now: i64,
         states: &mut HostStates,
     ) -> Result<HostSurvey, ReferenceNeeded> {
-        let mut trace = Vec::new();
-        let mut dropped = Vec::new();
+        let mut filters = Vec::with_capacity(self.plans.len());
         if !self.narrow(spec, &mut alive)? {
             let context = Context {
                 options: &self.options,
                 now,
             };
             let mut start = alive.count();
+            let mut before = HostSet::default();
             for plan in &self.plans {
-                let before = alive.clone();
+                before.copy_from(&alive);
                 plan.run(states, &self.instances, spec, &context, &mut alive)?;
                 let end = alive.count();
-                trace.push((plan.filter.name(), start, end));
-                dropped.push(if end == start {
-                    Vec::new()
-                } else {
-                    let gone = before.without(&alive);
-                    gone.iter().take(RECORDED_DROPPED).collect()
+                filters.push(FilterRecord {
+                    filter: plan.filter.name(),
+                    before: start,
+                    after: end,
+                    dropped: if end == start {
+                        Vec::new()
+                    } else {
+                        before.remove(&alive);
+                        before.iter().take(RECORDED_DROPPED).collect()
+                    },
                 });
                 start = end;
                 if end == 0 {
@@ -460,18 +448,18 @@ impl CloudTable {
                 }
             }
         }
-        let (totals, scales) = if alive.count() < 2 {
+        let (totals, weighing) = if alive.count() < 2 {
             Default::default()
         } else {
-            self.weights
-                .add_up(states, &self.instances, &self.options, spec, &alive)?
+            let (totals, scales) =
+                self.weights
+                    .add_up(states, &self.instances, &self.options, spec, &alive)?;
+            (totals, WeighingRecord::Scales(scales))
         };
         Ok(HostSurvey {
             passing: alive,
             totals,
-            trace,
-            dropped,
-            scales,
+            record: Arc::new(OrderRecord { filters, weighing }),
         })
     }
 

@@ -235,9 +235,9 @@ impl Scheduling {
     /// after. Nova logs these before a NoValidHost.
     #[must_use]
     pub fn filtered(&self) -> Vec<(String, usize, usize)> {
-        let trace = self.steps.trace().iter();
-        trace
-            .map(|(name, start, end)| ((*name).to_owned(), *start, *end))
+        let filters = self.steps.filters().iter();
+        filters
+            .map(|step| (step.filter.to_owned(), step.before, step.after))
             .collect()
     }
 

@@ -68,8 +68,8 @@ impl SchedulingRecord {
     /// many hosts there were.
     #[must_use]
     pub fn dropped(&self) -> (Vec<FilterCount>, u32) {
-        let filters = self.instances.last().map(|record| &record.sort.filters);
-        let filters = filters.map(Vec::as_slice).unwrap_or_default();
+        let filters = self.instances.last().map(|record| record.sort.filters());
+        let filters = filters.unwrap_or_default();
         let counts = filters.iter().map(|step| FilterCount {
             filter: step.filter.to_owned(),
             dropped: count(step.before.saturating_sub(step.after)),
@@ -101,7 +101,7 @@ impl SchedulingRecord {
         let ranking = ranked.into_iter().zip(weights);
         InstanceExplanation {
             filters: sort
-                .filters
+                .filters()
                 .iter()
                 .map(|step| self.step(step, record))
                 .collect(),

@@ -170,9 +170,9 @@ impl Cloud {
                 )
             })?;
         if sorted.hosts.is_empty() {
-            let trace = sorted.trace.iter();
-            let steps: Vec<String> = trace
-                .map(|(name, start, end)| format!("{name}: {start} to {end}"))
+            let filters = sorted.record.filters.iter();
+            let steps: Vec<String> = filters
+                .map(|step| format!("{}: {} to {}", step.filter, step.before, step.after))
                 .collect();
             let text = format!(
                 "of {before} hosts that would have room none passes Nova's filters ({})",
