@@ -167,9 +167,10 @@ impl Follower {
         let trackers = [&self.computes, &self.services, &self.instances];
         let latest = trackers.iter().map(|tracker| tracker.latest()).max();
         let written = latest.unwrap_or_default();
-        let mut ids = self.special.clone();
-        ids.extend(self.silent(now));
-        let ids: Vec<i64> = ids.into_iter().collect();
+        let special = self.special.iter().copied();
+        let mut ids: Vec<i64> = special.chain(self.silent(now)).collect();
+        ids.sort_unstable();
+        ids.dedup();
         let beats = ids.len() > MOST_SPECIAL
             || self.beats_at.is_none_or(|at| {
                 !(0..i64::from(self.options.heartbeat_seconds) * 1_000_000).contains(&(now - at))

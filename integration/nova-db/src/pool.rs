@@ -7,6 +7,7 @@
 use crate::dialect::Dialect;
 use crate::error::NovaDbError;
 use crate::url::{Backend, DatabaseUrl};
+use ebbtide_sql_pool::QueryConnections;
 use sea_orm::sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlPoolOptions, MySqlSslMode};
 use sea_orm::sqlx::pool::{PoolConnectionMetadata, PoolOptions as SqlxPoolOptions};
 use sea_orm::sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
@@ -66,6 +67,8 @@ struct Inner {
     shown: String,
     dialect: Dialect,
     connection: DatabaseConnection,
+    /// The same database, for queries.
+    queries: QueryConnections,
     timeout: Duration,
     /// True after an operation was given up because the server did not answer.
     silent: Arc<AtomicBool>,
@@ -81,7 +84,7 @@ impl DatabasePool {
     /// Prepares a pool; nothing is connected yet.
     pub(crate) fn new(label: &str, url: &DatabaseUrl, options: &PoolOptions) -> Self {
         let silent = Arc::new(AtomicBool::new(false));
-        let connection = match url.backend() {
+        let (connection, queries) = match url.backend() {
             Backend::MySql => {
                 let pool: MySqlPoolOptions = server_pool(options, &silent).after_connect(
                     |connection: &mut MySqlConnection, _| {
@@ -93,12 +96,18 @@ impl DatabasePool {
                         })
                     },
                 );
-                SqlxMySqlConnector::from_sqlx_mysql_pool(pool.connect_lazy_with(mysql(url)))
+                let pool = pool.connect_lazy_with(mysql(url));
+                (
+                    SqlxMySqlConnector::from_sqlx_mysql_pool(pool.clone()),
+                    QueryConnections::mysql(pool, options.max_connections),
+                )
             }
             Backend::Postgres => {
                 let pool: PgPoolOptions = server_pool(options, &silent);
-                SqlxPostgresConnector::from_sqlx_postgres_pool(
-                    pool.connect_lazy_with(postgres(url)),
+                let pool = pool.connect_lazy_with(postgres(url));
+                (
+                    SqlxPostgresConnector::from_sqlx_postgres_pool(pool.clone()),
+                    QueryConnections::postgres(pool, options.max_connections),
                 )
             }
             Backend::Sqlite => {
@@ -110,7 +119,9 @@ impl DatabasePool {
                     .busy_timeout(options.connect_timeout)
                     .statement_cache_capacity(STATEMENT_CACHE)
                     .disable_statement_logging();
-                SqlxSqliteConnector::from_sqlx_sqlite_pool(pool.connect_lazy_with(options))
+                let pool = pool.connect_lazy_with(options);
+                let pool = SqlxSqliteConnector::from_sqlx_sqlite_pool(pool);
+                (pool.clone(), QueryConnections::pool(pool))
             }
         };
         Self {
@@ -119,6 +130,7 @@ impl DatabasePool {
                 shown: url.to_string(),
                 dialect: Dialect(url.backend()),
                 connection,
+                queries,
                 timeout: options.operation_timeout,
                 silent,
             }),
@@ -141,11 +153,12 @@ impl DatabasePool {
         sql: &str,
         values: Vec<Value>,
     ) -> Result<Vec<QueryResult>, NovaDbError> {
-        let connection = &self.inner.connection;
-        let statement = statement(connection.get_database_backend(), sql, values);
+        let backend = self.inner.connection.get_database_backend();
+        let queries = &self.inner.queries;
+        let statement = statement(backend, sql, values);
         let work = async {
-            match connection.query_all_raw(statement.clone()).await {
-                Err(error) if is_broken(&error) => connection.query_all_raw(statement).await,
+            match queries.query_all(statement.clone()).await {
+                Err(error) if is_broken(&error) => queries.query_all(statement).await,
                 done => done,
             }
         };
@@ -177,6 +190,7 @@ impl DatabasePool {
     }
 
     pub(crate) async fn close(&self) {
+        self.inner.queries.release();
         if let Err(error) = self.inner.connection.close_by_ref().await {
             tracing::debug!(database = self.inner.label, %error, "a pool could not be closed");
         }

@@ -13,6 +13,7 @@ use crate::config::{Durability, StoreConfig};
 use crate::private;
 use crate::url::{DatabaseTarget, DatabaseUrl};
 use crate::{StoreError, sql};
+use ebbtide_sql_pool::QueryConnections;
 use sea_orm::sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlPoolOptions};
 use sea_orm::sqlx::pool::{PoolConnectionMetadata, PoolOptions};
 use sea_orm::sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions};
@@ -64,6 +65,8 @@ pub(crate) struct Connections {
     url: DatabaseUrl,
     writer: DatabaseConnection,
     reader: DatabaseConnection,
+    /// The connections of `reader`, for single queries.
+    queries: QueryConnections,
     max_record_bytes: usize,
     /// True after an operation was given up because the server did not answer.
     silent: Arc<AtomicBool>,
@@ -78,7 +81,7 @@ impl Connections {
         };
         let silent = Arc::new(AtomicBool::new(false));
         let readers = config.max_connections.saturating_sub(1).max(1);
-        let (writer, reader) = match url.target() {
+        let (writer, reader, queries) = match url.target() {
             DatabaseTarget::SqliteMemory => {
                 // Every connection to memory would be a database of its own.
                 let options = sqlite_options(config).in_memory(true).filename(":memory:");
@@ -92,7 +95,7 @@ impl Connections {
                     .await
                     .map_err(refused)?;
                 let pool = SqlxSqliteConnector::from_sqlx_sqlite_pool(pool);
-                (pool.clone(), pool)
+                (pool.clone(), pool.clone(), QueryConnections::pool(pool))
             }
             DatabaseTarget::SqliteFile(path) => {
                 make_directory(&url, path)?;
@@ -128,12 +131,13 @@ impl Connections {
                     tokio::time::sleep(pause).await;
                     pause *= 2;
                 };
+                let reader = pool(readers)
+                    .connect_lazy_with(options.pragma("cache_size", SQLITE_READER_CACHE));
+                let reader = SqlxSqliteConnector::from_sqlx_sqlite_pool(reader);
                 (
                     SqlxSqliteConnector::from_sqlx_sqlite_pool(writer),
-                    SqlxSqliteConnector::from_sqlx_sqlite_pool(
-                        pool(readers)
-                            .connect_lazy_with(options.pragma("cache_size", SQLITE_READER_CACHE)),
-                    ),
+                    reader.clone(),
+                    QueryConnections::pool(reader),
                 )
             }
             DatabaseTarget::MySql(text) => {
@@ -176,13 +180,11 @@ impl Connections {
                         },
                     )
                 };
+                let reader = pool(readers).connect_lazy_with(options.clone());
                 (
-                    SqlxMySqlConnector::from_sqlx_mysql_pool(
-                        pool(2).connect_lazy_with(options.clone()),
-                    ),
-                    SqlxMySqlConnector::from_sqlx_mysql_pool(
-                        pool(readers).connect_lazy_with(options),
-                    ),
+                    SqlxMySqlConnector::from_sqlx_mysql_pool(pool(2).connect_lazy_with(options)),
+                    SqlxMySqlConnector::from_sqlx_mysql_pool(reader.clone()),
+                    QueryConnections::mysql(reader, readers),
                 )
             }
             DatabaseTarget::Postgres(text) => {
@@ -214,13 +216,13 @@ impl Connections {
                         },
                     )
                 };
+                let reader = pool(readers).connect_lazy_with(options.clone());
                 (
                     SqlxPostgresConnector::from_sqlx_postgres_pool(
-                        pool(2).connect_lazy_with(options.clone()),
+                        pool(2).connect_lazy_with(options),
                     ),
-                    SqlxPostgresConnector::from_sqlx_postgres_pool(
-                        pool(readers).connect_lazy_with(options),
-                    ),
+                    SqlxPostgresConnector::from_sqlx_postgres_pool(reader.clone()),
+                    QueryConnections::postgres(reader, readers),
                 )
             }
         };
@@ -228,6 +230,7 @@ impl Connections {
             url,
             writer,
             reader,
+            queries,
             max_record_bytes: crate::tables::MAX_RECORD_BYTES,
             silent,
         };
@@ -277,6 +280,10 @@ impl Connections {
         &self.reader
     }
 
+    pub(crate) fn queries(&self) -> &QueryConnections {
+        &self.queries
+    }
+
     pub(crate) fn max_record_bytes(&self) -> usize {
         self.max_record_bytes
     }
@@ -294,6 +301,7 @@ impl Connections {
     /// Closes all connections. Readers first: the last one to leave an SQLite file tidies up its
     /// log.
     pub(crate) async fn close(&self) {
+        self.queries.release();
         for pool in [&self.reader, &self.writer] {
             match tokio::time::timeout(CLOSE_TIMEOUT, pool.close_by_ref()).await {
                 Ok(Ok(())) => {}

@@ -77,7 +77,7 @@ impl Database {
         values: impl IntoIterator<Item = Value>,
     ) -> Result<Vec<QueryResult>, StoreError> {
         let statement = statement(self.sea(), sql, values);
-        let rows = self.connections.reader().query_all_raw(statement);
+        let rows = self.connections.queries().query_all(statement);
         self.in_time(rows)
             .await?
             .map_err(|error| self.classify(operation, error))

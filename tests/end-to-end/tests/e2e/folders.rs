@@ -37,7 +37,11 @@ const ONLY_IN: [(&str, &[&str]); 7] = [
     ("reqwest", &["integration/openstack"]),
     (
         "sea-orm",
-        &["integration/nova-db", "scheduler/common/store"],
+        &[
+            "integration/nova-db",
+            "integration/sql-pool",
+            "scheduler/common/store",
+        ],
     ),
     (
         "tonic",

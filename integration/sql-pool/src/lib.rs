@@ -1,0 +1,66 @@
+//! Connections to a database server that short queries keep between them.
+//!
+//! The driver's pool tests each connection that comes back, with a round trip of its own. A
+//! scheduler that reads a few rows for each request would make as many tests as queries.
+//! [`QueryConnections`] keeps a connection whose query has succeeded and uses it again; a failed or
+//! cancelled query gives its connection back to the pool, which tests it as before.
+
+mod held;
+
+use held::HeldConnections;
+use sea_orm::sqlx::{MySql, MySqlPool, PgPool, Postgres};
+use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, QueryResult, Statement};
+
+/// Where queries of one database run.
+pub struct QueryConnections(Way);
+
+enum Way {
+    MySql(HeldConnections<MySql>),
+    Postgres(HeldConnections<Postgres>),
+    /// SQLite has no server, and its pool's test costs nothing.
+    Pool(DatabaseConnection),
+}
+
+impl QueryConnections {
+    /// Of a pool to MariaDB or MySQL with at most `size` connections. One of them always stays with
+    /// the pool, for its other users.
+    #[must_use]
+    pub fn mysql(pool: MySqlPool, size: u32) -> Self {
+        Self(Way::MySql(HeldConnections::new(pool, size)))
+    }
+
+    /// The same for PostgreSQL.
+    #[must_use]
+    pub fn postgres(pool: PgPool, size: u32) -> Self {
+        Self(Way::Postgres(HeldConnections::new(pool, size)))
+    }
+
+    /// Of a pool that keeps all of its connections.
+    #[must_use]
+    pub fn pool(connection: DatabaseConnection) -> Self {
+        Self(Way::Pool(connection))
+    }
+
+    /// Runs a query.
+    ///
+    /// # Errors
+    /// Those of the driver, as sea-orm names them.
+    pub async fn query_all(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
+        // The driver's futures are large, and callers keep several of them.
+        match &self.0 {
+            Way::MySql(held) => Box::pin(held.query_all(statement)).await,
+            Way::Postgres(held) => Box::pin(held.query_all(statement)).await,
+            Way::Pool(connection) => connection.query_all_raw(statement).await,
+        }
+    }
+
+    /// Gives back what is kept, and keeps nothing from now on: goes before the end of the pool,
+    /// which waits for its connections.
+    pub fn release(&self) {
+        match &self.0 {
+            Way::MySql(held) => held.release(),
+            Way::Postgres(held) => held.release(),
+            Way::Pool(_) => {}
+        }
+    }
+}
