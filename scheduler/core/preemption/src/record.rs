@@ -4,7 +4,8 @@ use crate::VictimState;
 use ebbtide_evacuation::{Disruption, DisruptionStage, cause_text};
 use ebbtide_model::message::{Body, EvacuationEnd};
 use ebbtide_model::{
-    EvacuationCause, EvacuationId, GroupId, InterruptionBehaviour, Seconds, ServerId, Timestamp,
+    DecisionId, EvacuationCause, EvacuationId, GroupId, InterruptionBehaviour, Seconds, ServerId,
+    Timestamp,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -220,6 +221,9 @@ pub struct Preemption {
     /// The owner who takes the victims' host back, if that is the cause.
     #[serde(default)]
     pub reclaim_owner: Option<String>,
+    /// The decision for the newcomers, if decisions are recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision_id: Option<DecisionId>,
     /// Nova's request (`req-…`); without newcomers, cause and victim.
     pub request_id: String,
     /// The message's `_unique_id`: a redelivered request is recognised by it. Without newcomers,
@@ -304,6 +308,7 @@ impl Preemption {
             id,
             cause,
             reclaim_owner: None,
+            decision_id: None,
             unique_id: format!("{request_id} {} {since}", victim.host),
             request_id,
             planned_at: now,

@@ -49,6 +49,7 @@ fn record(victims: u8, reply_when: ReplyWhen) -> Preemption {
         id: Uuid::from_u128(1),
         cause: EvacuationCause::Preemption,
         reclaim_owner: None,
+        decision_id: None,
         request_id: "req-1".to_owned(),
         unique_id: "u".to_owned(),
         planned_at: Timestamp::from_millis(1_000_000),

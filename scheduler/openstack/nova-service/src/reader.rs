@@ -422,7 +422,7 @@ fn evacuation(record: &Preemption, victim: &Victim) -> Evacuation {
             .find(|newcomer| newcomer.host == victim.host)
             .map(|newcomer| newcomer.instance.into()),
         host: victim.host.clone(),
-        decision_id: None,
+        decision_id: record.decision_id,
         behaviour: victim.behaviour,
         grace: victim.grace,
         cost: victim.cost,

@@ -6,7 +6,7 @@ use ebbtide_config::CallerLimits;
 use ebbtide_fresh_nova::{CloudDatabases, compute_uuid, instance_uuid};
 use ebbtide_keystone::AuthTokenOptions;
 use ebbtide_model::{
-    EvacuationCause, EvacuationId, InterruptionBehaviour, Seconds, ServerId, Timestamp,
+    DecisionId, EvacuationCause, EvacuationId, InterruptionBehaviour, Seconds, ServerId, Timestamp,
 };
 use ebbtide_nova_service::CloudReader;
 use ebbtide_nova_service::preemption::{
@@ -32,6 +32,9 @@ pub(crate) const HOST: &str = "compute1";
 pub(crate) const OTHER_PROJECT: &str = "another";
 /// The new server that two servers have to leave for.
 pub(crate) const NEWCOMER: Uuid = Uuid::from_u128(0x4000_0000_0000_4000_8000_0000_0000_0001);
+/// The decision about it.
+pub(crate) const DECISION: DecisionId =
+    DecisionId(Uuid::from_u128(0x5000_0000_0000_4000_8000_0000_0000_0001));
 
 /// One host with eight VCPUs and four preemptible servers of two VCPUs: 1 and 2 of the project of
 /// Keystone, 3 and 4 of the other. 2 and 3 are leaving.
@@ -120,6 +123,7 @@ fn preemption(evacuations: [EvacuationId; 2], project: &str, deadline: Timestamp
         cause: EvacuationCause::Preemption,
         // No preemption has one; tenants must not see it.
         reclaim_owner: Some("slurm:7".to_owned()),
+        decision_id: Some(DECISION),
         request_id: "req-1".to_owned(),
         unique_id: "message 1".to_owned(),
         planned_at: clock::now(),

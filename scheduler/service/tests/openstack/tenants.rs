@@ -178,10 +178,12 @@ async fn an_evacuation_does_not_name_its_preemptor(
             &seen[0]["id"],
             &seen[0]["preemptor_id"],
             &seen[0]["reclaim_owner"],
+            &seen[0]["decision_id"],
             &seen[0]["deadline_at"]
         ),
         (
             &json!(own),
+            &json!(""),
             &json!(""),
             &json!(""),
             &json!(cloud.deadline.to_string())
@@ -207,4 +209,6 @@ async fn an_evacuation_does_not_name_its_preemptor(
     assert_eq!(of("victim_name"), &json!("server 3"), "{whole}");
     assert_eq!(of("cost"), &json!(2.5), "{whole}");
     assert_eq!(of("reclaim_owner"), &json!("slurm:7"), "{whole}");
+    let decision = super::kit::DECISION.to_string();
+    assert_eq!(of("decision_id"), &json!(decision), "{whole}");
 }

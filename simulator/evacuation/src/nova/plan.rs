@@ -253,6 +253,7 @@ impl NovaWorld {
             id,
             cause: EvacuationCause::Preemption,
             reclaim_owner: None,
+            decision_id: None,
             request_id: format!("req-{n}"),
             unique_id: format!("message-{n}"),
             planned_at: self.now,

@@ -264,6 +264,7 @@ pub(crate) fn plan(at_once: bool) -> Preemption {
         id: Uuid::from_u128(1),
         cause: EvacuationCause::Preemption,
         reclaim_owner: None,
+        decision_id: None,
         request_id: "req-1".to_owned(),
         unique_id: "message-1".to_owned(),
         planned_at: Timestamp::from_millis(0),

@@ -4,8 +4,8 @@ use super::trail::{Answer, AnsweredRequest, Trail};
 use crate::facts::Facts;
 use ebbtide_model::decision::{Explanation, FilterCount, FilterStep, InstanceExplanation};
 use ebbtide_model::{
-    Decision, DecisionComparison, DecisionId, DecisionOutcome, Flavor, FlavorId, GroupId,
-    NoValidHost, PartTime, Placement, PlacementRequest, RequestTrace, Resources, ServerId, Victim,
+    Decision, DecisionComparison, DecisionOutcome, Flavor, FlavorId, GroupId, NoValidHost,
+    PartTime, Placement, PlacementRequest, RequestTrace, Resources, ServerId, Victim,
 };
 use ebbtide_nova::model::RequestSpec;
 use ebbtide_nova::schedule::ScheduleCall;
@@ -74,7 +74,7 @@ pub(super) fn decision(left: AnsweredRequest, scheduler: &str, facts: &Facts) ->
         }
     };
     Decision {
-        id: DecisionId(ebbtide_runtime::ids::new()),
+        id: left.decision_id,
         at: left.at,
         request,
         outcome,

@@ -54,6 +54,7 @@ impl AnsweredRequest {
         let mut trail = request.take_trail();
         trail.took("whole", whole);
         Self {
+            decision_id: request.decision_id,
             at: clock::now(),
             in_the_dark: request.is_in_the_dark(),
             request_id: request.id,

@@ -1,7 +1,7 @@
 //! What a request leaves behind, to be explained after its answer. Collecting it moves data that
 //! the decision has made anyway.
 
-use ebbtide_model::{RefusedClaim, ServerId, Timestamp};
+use ebbtide_model::{DecisionId, RefusedClaim, ServerId, Timestamp};
 use ebbtide_nova::model::RequestSpec;
 use ebbtide_nova::schedule::ScheduleCall;
 use ebbtide_nova_cloud::{
@@ -111,6 +111,7 @@ pub(super) enum Answer {
 
 /// A request that has its answer.
 pub(super) struct AnsweredRequest {
+    pub(super) decision_id: DecisionId,
     pub(super) at: Timestamp,
     pub(super) request_id: String,
     pub(super) user_id: String,

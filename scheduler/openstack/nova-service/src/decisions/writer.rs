@@ -16,6 +16,9 @@ use tokio_util::sync::CancellationToken;
 
 /// Most records in one transaction.
 const BATCH: usize = 64;
+/// How long a record waits for others, so that requests that follow each other closely share a
+/// transaction and its round trips. Explanations are that much later, answers are not.
+const GATHER: Duration = Duration::from_millis(250);
 /// Pause before a database that is away or full is tried again.
 const RETRY: Duration = Duration::from_secs(2);
 
@@ -99,14 +102,20 @@ impl Writer {
             let Some(first) = next else {
                 return;
             };
+            let mut gathered = std::pin::pin!(tokio::time::sleep(GATHER));
             let mut next = Some(first);
             while let Some(left) = next {
                 batch.push(self.decision(left));
                 // Requests come first, also on this thread.
                 tokio::task::yield_now().await;
-                next = match batch.len() < BATCH {
-                    true => waiting.try_recv().ok(),
-                    false => None,
+                if batch.len() == BATCH {
+                    break;
+                }
+                next = tokio::select! {
+                    biased;
+                    next = waiting.recv() => next,
+                    () = self.closed.cancelled() => waiting.try_recv().ok(),
+                    () = &mut gathered => None,
                 };
             }
             let calm = waiting.len() <= self.options.queue / 2;

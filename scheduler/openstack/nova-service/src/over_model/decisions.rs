@@ -254,6 +254,10 @@ async fn a_request_that_preempts_is_recorded_with_its_victims_and_their_cost() {
     assert_eq!(host_of(&decision), place(&answer));
     let victims: Vec<ServerId> = decision.victims().map(|(_, v)| v.server_id).collect();
     assert_eq!(victims, [evacuated]);
+    let reader = super::reader(&stage.bench.selector);
+    let shown = reader.evacuations(true).await.unwrap();
+    let of: Vec<_> = shown.iter().map(|e| (e.victim_id, e.decision_id)).collect();
+    assert_eq!(of, [(evacuated, Some(decision.id))]);
     let all: Vec<Uuid> = (1..=4).map(victim).collect();
     assert!(all.contains(&evacuated.0));
     assert_eq!(decision.explanation.filtered_on, "normal");

@@ -181,6 +181,7 @@ impl FullHost {
             id: ebbtide_runtime::ids::new(),
             cause: EvacuationCause::Preemption,
             reclaim_owner: None,
+            decision_id: None,
             request_id: "req-1".to_owned(),
             unique_id: message_for(newcomer),
             planned_at: clock::now(),

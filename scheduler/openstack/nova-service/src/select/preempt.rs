@@ -489,6 +489,7 @@ impl Selector {
             id: ebbtide_runtime::ids::new(),
             cause: EvacuationCause::Preemption,
             reclaim_owner: None,
+            decision_id: self.decisions.are_recorded().then_some(request.decision_id),
             request_id: request.id.clone(),
             unique_id: request.unique_id.clone(),
             planned_at: clock::now(),

@@ -8,6 +8,7 @@ use crate::decisions::Trail;
 use crate::evacuate::PreemptionResult;
 use crate::notices::Notices;
 use crate::quota::QuotaRequest;
+use ebbtide_model::DecisionId;
 use ebbtide_nova::schedule::ScheduleCall;
 use ebbtide_nova_cloud::{PlacementQuery, PreemptibleUsage, Selected};
 use ebbtide_nova_objects::{NumaLimits, RpcContext, ScheduleRequest, Selection, reply};
@@ -24,6 +25,8 @@ use uuid::Uuid;
 pub(crate) struct SelectRequest {
     /// Nova's request id (`req-…`).
     pub(crate) id: String,
+    /// The id of the decision.
+    pub(crate) decision_id: DecisionId,
     /// The unique id of the message.
     pub(crate) unique_id: String,
     /// The request. The scheduler changes it as Nova does, because notifications contain it.
@@ -78,6 +81,7 @@ impl SelectRequest {
     ) -> Self {
         Self {
             id,
+            decision_id: DecisionId(ebbtide_runtime::ids::new()),
             unique_id: String::new(),
             schedule,
             context,
