@@ -27,6 +27,9 @@ pub struct Cli {
 pub enum Command {
     /// Run the agent until SIGTERM or SIGINT (the default).
     Run(ConfigArgs),
+    /// Ask the agent that runs with this configuration whether it is ready, and end: for the health
+    /// check of a container. It needs http.listen.
+    Health(ConfigArgs),
     /// Look at the configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -91,11 +94,12 @@ Examples:
   ebbtide-agent --config /etc/ebbtide/agent.toml
   ebbtide-agent run -c agent.toml --host host-b --state-dir /tmp/b --set agent.heartbeat_seconds=2
   ebbtide-agent config check -c agent.toml
+  ebbtide-agent health -c agent.toml
   ebbtide-agent simulate --state-dir /var/lib/ebbtide/agent show
   ebbtide-agent simulate --state-dir /var/lib/ebbtide/agent fail --action hibernate --times 2
 
-Exit codes: 0 ended as asked, 1 could not start or had to end, 2 wrong use or wrong configuration,
-3 another agent uses the state directory.";
+Exit codes: 0 ended as asked, 1 could not start, had to end, or is not ready, 2 wrong use or wrong
+configuration, 3 another agent uses the state directory.";
 
 impl ConfigArgs {
     /// The configuration that file, environment and these flags make together.

@@ -4,6 +4,7 @@ use crate::driver::DriverError;
 use ebbtide_bus::BusError;
 use ebbtide_model::names;
 use ebbtide_model::settings::OutOfRange;
+use ebbtide_service_manager::health::HealthError;
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -77,6 +78,9 @@ pub enum AgentError {
         /// What this agent can use.
         expected: String,
     },
+    /// The agent that was asked is not ready.
+    #[error(transparent)]
+    Health(#[from] HealthError),
     /// The bus cannot be used, and waiting does not help.
     #[error(transparent)]
     Bus(#[from] BusError),
@@ -97,6 +101,7 @@ impl AgentError {
             Self::JournalWrite { .. } => "EB-AGENT-005",
             Self::JournalCorrupt { .. } => "EB-AGENT-006",
             Self::JournalForeign { .. } => "EB-AGENT-007",
+            Self::Health(error) => error.code(),
             Self::Bus(error) => error.code(),
             Self::Driver(error) => error.code(),
         }

@@ -8,6 +8,7 @@ use ebbtide_agent::health::pages::Pages;
 use ebbtide_agent::{Agent, AgentError, Health, fleet, logging};
 use ebbtide_bus::{AmqpBus, Bus};
 use ebbtide_service_manager as service_manager;
+use ebbtide_service_manager::health::{self, HealthError};
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ fn main() -> ExitCode {
     let done = match cli.command {
         None => run(&cli.run),
         Some(Command::Run(args)) => run(&args),
+        Some(Command::Health(args)) => ask_health(&args),
         Some(Command::Config(ConfigCommand::Check(args))) => check(&args),
         Some(Command::Simulate(args)) => args.run().map(|said| print_text(&said)),
     };
@@ -35,6 +37,15 @@ fn check(args: &ConfigArgs) -> Result<(), AgentError> {
     let config = args.read(std::env::vars())?;
     print_text(&cli::describe(&config)?);
     Ok(())
+}
+
+fn ask_health(args: &ConfigArgs) -> Result<(), AgentError> {
+    let config = args.read(std::env::vars())?;
+    let listen = config.http.listen.ok_or(HealthError::NoPage {
+        problem: "http.listen is not set",
+        next: "set it to 127.0.0.1:7472, for example",
+    })?;
+    Ok(health::ask(listen)?)
 }
 
 /// A reader that has gone away (`| head`) is no error.

@@ -1,6 +1,8 @@
 //! What the service manager (systemd, `Type=notify`) is told: that the service is ready, that it
 //! stops, and that it is alive; and the credentials that it gives to the service. Without a service
-//! manager these do nothing.
+//! manager these do nothing. [`health`] answers the health check of a container.
+
+pub mod health;
 
 use ebbtide_runtime::task::{self, Task};
 use sd_notify::NotifyState;

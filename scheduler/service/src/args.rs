@@ -61,6 +61,10 @@ pub struct Args {
     /// Read and check the configuration, print it, and end.
     #[arg(long)]
     pub check_config: bool,
+    /// Ask the scheduler that runs with this configuration on this machine whether it is ready, and
+    /// end: for the health check of a container.
+    #[arg(long, conflicts_with = "check_config")]
+    pub health: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -76,8 +80,9 @@ Examples:
   ebbtide-scheduler --config /etc/ebbtide/scheduler.toml
   ebbtide-scheduler --database-url sqlite:///var/lib/ebbtide/region.db --bus-url amqp://guest:guest@127.0.0.1/%2f
   ebbtide-scheduler --config scheduler.toml --check-config
+  ebbtide-scheduler --config scheduler.toml --health
 
-Exit codes: 0 ended as asked, 1 could not start or had to end, 2 wrong use or wrong configuration.";
+Exit codes: 0 ended as asked, 1 could not start, had to end, or is not ready, 2 wrong use or wrong configuration.";
 
 impl Args {
     /// True if the program stands in place of nova-scheduler: it is called by that name, or was

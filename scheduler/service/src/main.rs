@@ -7,8 +7,10 @@ use ebbtide_scheduler::nova;
 use ebbtide_scheduler::openstack_api::OpenStackApiConfig;
 use ebbtide_scheduler::{Config, ServiceError};
 use ebbtide_service_manager as service_manager;
+use ebbtide_service_manager::health::{self, HealthError};
 use std::fmt::Display;
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -30,6 +32,9 @@ fn main() -> ExitCode {
             }
             Err(error) => complain(&ServiceError::Config(error.to_string()), 2),
         };
+    }
+    if args.health {
+        return healthy(health_page(&config));
     }
     if let Err(error) = ebbtide_scheduler::init_log(&config) {
         return complain(&error, 2);
@@ -65,6 +70,12 @@ fn for_nova(args: &Args) -> ExitCode {
         print_text(&ebbtide_nova_service::describe(&conf));
         return ExitCode::SUCCESS;
     }
+    if args.health {
+        return healthy(match nova::health_page(&conf) {
+            Ok(page) => page,
+            Err(error) => return refuse(&error, 2),
+        });
+    }
     if let Err(error) = nova::init_log(args, &conf) {
         return refuse(&error, 2);
     }
@@ -78,6 +89,24 @@ fn for_nova(args: &Args) -> ExitCode {
             tracing::error!(code = error.code(), "{error}");
             refuse(&error, 1)
         }
+    }
+}
+
+/// The page of a region that a health check asks.
+fn health_page(config: &Config) -> Result<SocketAddr, HealthError> {
+    match &config.http.tls {
+        None => Ok(config.http.listen),
+        Some(_) => Err(HealthError::NoPage {
+            problem: "http.tls is set, and a health check speaks no TLS",
+            next: "let the orchestrator ask https://ADDRESS:PORT/readyz instead",
+        }),
+    }
+}
+
+fn healthy(page: Result<SocketAddr, HealthError>) -> ExitCode {
+    match page.and_then(health::ask) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => refused(error.code(), &error, 1),
     }
 }
 

@@ -9,6 +9,7 @@ use ebbtide_nova_service::{
 };
 use ebbtide_runtime::task::{self, Task};
 use ebbtide_service_manager as service_manager;
+use ebbtide_service_manager::health::HealthError;
 use std::fs::OpenOptions;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
@@ -26,6 +27,20 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 /// [`NovaServiceError::Config`] with file, line, option and the allowed values.
 pub fn read(args: &Args) -> Result<NovaConf, NovaServiceError> {
     ebbtide_nova_service::read_conf(&args.config_file, &args.config_dir)
+}
+
+/// The page that a health check asks: `[ebbtide] metrics_listen`.
+///
+/// # Errors
+/// [`NovaServiceError::Config`] if the option is no address; [`HealthError`] if it is not set.
+pub fn health_page(conf: &NovaConf) -> Result<Result<SocketAddr, HealthError>, NovaServiceError> {
+    match &conf.ebbtide.metrics_listen {
+        Some(listen) => ebbtide_nova_service::listen_address(listen).map(Ok),
+        None => Ok(Err(HealthError::NoPage {
+            problem: "nova.conf does not set [ebbtide] metrics_listen",
+            next: "set it to 127.0.0.1:7471, for example",
+        })),
+    }
 }
 
 /// The log file: the flags, `[DEFAULT] log_file` within `log_dir`, or `None` for standard error.

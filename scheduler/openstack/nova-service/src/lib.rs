@@ -40,6 +40,7 @@ pub use ebbtide_preemption as preemption;
 pub use error::NovaServiceError;
 use error::{Tasks, fail};
 pub use lives::{LIVES_KEPT, LIVES_LATE};
+pub use pages::address as listen_address;
 pub use quota::LimitSource;
 pub use reader::CloudReader;
 pub use reclaims::ReclaimError;

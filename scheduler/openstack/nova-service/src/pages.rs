@@ -70,8 +70,11 @@ fn wrong(address: &str, problem: &str) -> NovaServiceError {
     ))
 }
 
-/// Parses the listen address.
-pub(crate) fn address(text: &str) -> Result<SocketAddr, NovaServiceError> {
+/// Parses the listen address, the value of `[ebbtide] metrics_listen`.
+///
+/// # Errors
+/// [`NovaServiceError::Config`] if it is none.
+pub fn address(text: &str) -> Result<SocketAddr, NovaServiceError> {
     text.parse().map_err(|error| {
         let problem = format!("{error}; it is ADDRESS:PORT, as in 127.0.0.1:7471");
         wrong(text, &problem)
