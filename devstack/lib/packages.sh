@@ -78,6 +78,9 @@ _packages_present() {
         # A root file system of Debian, an index of packages, a config drive, and a network's DHCP.
         guest-image)
             for dir in mmdebstrap dpkg-scanpackages mke2fs genisoimage dnsmasq; do _packages_have "$dir" || return 1; done ;;
+        # OCI images, and containers of them.
+        images)
+            for dir in mmdebstrap dpkg-deb strip podman crun gzip; do _packages_have "$dir" || return 1; done ;;
         openstack)
             for dir in nova-api nova-conductor nova-scheduler nova-manage placement-api keystone-manage glance-api memcached uwsgi \
                 eatmydata openstack curl mariadb-dump /usr/lib/python3/dist-packages/{nova,fixtures,pika,pymysql}/__init__.py; do
@@ -107,6 +110,7 @@ _packages_names() {
         slurm) echo slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge iproute2 util-linux ;;
         prometheus) echo prometheus ;;
         guest-image) echo mmdebstrap dpkg-dev e2fsprogs genisoimage dnsmasq-base ;;
+        images) echo mmdebstrap dpkg binutils podman crun gzip ;;
         # nova-compute would bring libvirt and QEMU; its code is in python3-nova, and the fake
         # driver needs python3-fixtures.
         openstack) echo nova-api nova-conductor nova-scheduler python3-nova python3-fixtures placement-api keystone glance-api \
@@ -126,6 +130,7 @@ _packages_units() {
         faketime | plugins-* | guest-image) ;;
         prometheus) echo prometheus.service ;;
         slurm) echo slurmctld.service slurmd.service munge.service ;;
+        images) echo podman.{service,socket} podman-auto-update.{service,timer} podman-restart.service ;;
         libvirt) echo libvirtd.service libvirt-guests.service virtlogd.{service,socket} virtlockd.{service,socket} libvirtd{,-ro,-admin}.socket ;;
         openstack) echo {nova-api,nova-api-metadata,nova-conductor,nova-scheduler,placement-api,keystone,glance-api,memcached}.service ;;
     esac
