@@ -7,11 +7,11 @@
 #
 # What holds:
 # - When the programs are there, it does nothing, says nothing and starts no other program (but
-# python3, to ask for its own parts).
+#   python3, to ask for its own parts).
 # - It says in one line what it will install and why before it does so.
 # - No system service is started or left enabled by an installation of ours: Ebbtide starts its own
-# private
-#   servers on free ports, and a second broker on port 5672 would only be in the operator's way.
+#   private servers on free ports, and a second broker on port 5672 would only be in the operator's
+#   way.
 # - Returns 0 when all programs are there, 1 with a message on stderr when they cannot be had.
 
 _packages_self=$(readlink -f -- "${BASH_SOURCE[0]}")
@@ -81,6 +81,9 @@ _packages_present() {
         # OCI images, and containers of them.
         images)
             for dir in mmdebstrap dpkg-deb strip podman crun gzip; do _packages_have "$dir" || return 1; done ;;
+        # Packages of Debian and EL, and roots in which they are tried.
+        packaging)
+            for dir in dpkg-shlibdeps strip lintian rpmlint mmdebstrap systemd-nspawn unshare nsenter; do _packages_have "$dir" || return 1; done ;;
         openstack)
             for dir in nova-api nova-conductor nova-scheduler nova-manage placement-api keystone-manage glance-api memcached uwsgi \
                 eatmydata openstack curl mariadb-dump /usr/lib/python3/dist-packages/{nova,fixtures,pika,pymysql}/__init__.py; do
@@ -111,6 +114,7 @@ _packages_names() {
         prometheus) echo prometheus ;;
         guest-image) echo mmdebstrap dpkg-dev e2fsprogs genisoimage dnsmasq-base ;;
         images) echo mmdebstrap dpkg binutils podman crun gzip ;;
+        packaging) echo dpkg-dev binutils lintian rpmlint mmdebstrap systemd-container util-linux ;;
         # nova-compute would bring libvirt and QEMU; its code is in python3-nova, and the fake
         # driver needs python3-fixtures.
         openstack) echo nova-api nova-conductor nova-scheduler python3-nova python3-fixtures placement-api keystone glance-api \
@@ -127,7 +131,7 @@ _packages_units() {
         postgresql) echo postgresql.service ;;
         oslo-messaging|placement|nova-weighers) ;;
         network) echo nftables.service ;;
-        faketime | plugins-* | guest-image) ;;
+        faketime | plugins-* | guest-image | packaging) ;;
         prometheus) echo prometheus.service ;;
         slurm) echo slurmctld.service slurmd.service munge.service ;;
         images) echo podman.{service,socket} podman-auto-update.{service,timer} podman-restart.service ;;

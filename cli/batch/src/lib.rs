@@ -3,6 +3,7 @@
 //!
 //! - [`pool`] says which servers there are and where they come from. [`power`] and [`setup`] are
 //!   what slurmctld calls and needs, [`program`] is its command line.
+//! - [`args`] is what may be typed.
 //! - [`journal`] keeps the record on disk, [`accounts`] what servers cost. [`act`] carries actions
 //!   out, [`faults`] reports what goes wrong, once for as long as it lasts.
 
@@ -31,6 +32,7 @@ macro_rules! complain {
 
 pub mod accounts;
 pub mod act;
+pub mod args;
 pub mod check;
 pub mod faults;
 pub mod journal;

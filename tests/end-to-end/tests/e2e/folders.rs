@@ -18,7 +18,7 @@ const LAYERS: [&[&str]; 9] = [
     &["scheduler/standalone", "scheduler/openstack"],
     &["scheduler/service"],
     &["simulator", "cli"],
-    &["tests", "devstack", "fuzz"],
+    &["tests", "devstack", "fuzz", "packaging"],
 ];
 
 /// Dependencies from outside of the workspace, and the only directories whose programs and

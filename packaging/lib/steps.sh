@@ -1,0 +1,226 @@
+#!/usr/bin/env bash
+# The steps of ./packaging/test inside of a root: bash steps.sh STEP. Those that docs/operate/install.md
+# shows print their commands.
+set -euo pipefail
+cd /root
+
+# Prints a command and runs it.
+shown() { printf '# %s\n' "$1"; eval "$1"; }
+# until_true SECONDS COMMAND…
+until_true() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        [ "$SECONDS" -lt "$end" ] || { echo "still not true: $*" >&2; return 1; }
+        sleep 0.1
+    done
+}
+fail() { echo "packaging/test: $*" >&2; exit 1; }
+
+# What is there besides what the kernel, the journal, apt, and the services of others write.
+files() {
+    find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /run -o -path /tmp -o -path /var/tmp -o -path /root \
+        -o -path /var/log -o -path /var/cache -o -path /var/lib/apt -o -path /var/lib/dpkg -o -path /var/lib/mysql \
+        -o -path /var/lib/rabbitmq -o -path /var/lib/systemd -o -path '/etc/*-' -o -path /etc/.pwd.lock \
+        -o -path /var/lib/private \) -prune -o -print | sort
+}
+
+before() {
+    files >/root/files.before
+    getent passwd | cut -d: -f1 | sort >/root/users.before
+    getent group | cut -d: -f1 | sort >/root/groups.before
+}
+
+install() { # DIRECTORY
+    shown "apt-get install -qq -y --allow-downgrades ./$1/ebbtide-*.deb >/root/apt.log 2>&1" || { cat /root/apt.log; return 1; }
+    local unit
+    for unit in ebbtide-scheduler.service ebbtide-agent.service ebbtide-nova-scheduler.service; do
+        [ "$(systemctl is-enabled "$unit" || true)" = disabled ] || fail "$unit is enabled"
+        ! systemctl -q is-active "$unit" || fail "$unit was started"
+    done
+    [ "$(stat -c '%a %U' /etc/ebbtide/credentials/scheduler)" = "700 root" ] || fail "others can read credentials"
+    local package
+    for package in $(dpkg-query -W -f '${Package}\n' 'ebbtide-*'); do
+        [ -z "$(dpkg --verify "$package")" ] || { dpkg --verify "$package"; fail "dpkg --verify $package"; }
+    done
+    man -w ebbtide-scheduler ebbtide-agent ebbtide >/dev/null
+}
+
+# The documented configuration of a region on one machine, with the simulated hypervisor.
+configure() {
+    shown 'systemctl start rabbitmq-server'
+    shown 'rabbitmqctl -q add_user ebbtide swordfish && rabbitmqctl -q set_permissions ebbtide ".*" ".*" ".*"'
+    shown 'for of in scheduler agent; do echo "[\"amqp://ebbtide:swordfish@127.0.0.1:5672/%2f\"]" >/etc/ebbtide/credentials/$of/bus.urls; done'
+    printf '%s\n' "# cat >>/etc/ebbtide/agent.toml <<END" '[driver]' 'kind = "simulated"' '[driver.simulated]' \
+        'inventory = { VCPU = 8, MEMORY_MB = 16000, DISK_GB = 160 }' '[http]' 'listen = "127.0.0.1:7472"' END
+    cat >>/etc/ebbtide/agent.toml <<END
+[driver]
+kind = "simulated"
+[driver.simulated]
+inventory = { VCPU = 8, MEMORY_MB = 16000, DISK_GB = 160 }
+[http]
+listen = "127.0.0.1:7472"
+END
+    shown 'systemctl enable -q --now ebbtide-scheduler ebbtide-agent'
+    shown 'systemctl is-active ebbtide-scheduler ebbtide-agent'
+}
+
+preempt() {
+    until_true 60 ebbtide host show node1
+    shown 'ebbtide flavor create m1.large --vcpus 8 --ram 8000 --disk 20'
+    shown 'ebbtide flavor create spot.large --vcpus 4 --ram 4000 --disk 20 --preemptible --grace 2'
+    shown 'ebbtide server create --flavor spot.large --count 2 --wait spot'
+    shown 'ebbtide server create --flavor m1.large --wait urgent'
+    shown 'ebbtide evacuation list'
+    ebbtide server show urgent | grep -qi active || fail "urgent is not active"
+    ebbtide server delete urgent
+}
+
+health() {
+    shown 'curl -sS http://127.0.0.1:7471/healthz; echo'
+    shown 'curl -sS http://127.0.0.1:7471/readyz; echo'
+    shown 'curl -sS http://127.0.0.1:7472/healthz; echo'
+    shown 'curl -sS http://127.0.0.1:7472/readyz; echo'
+    curl -sSf http://127.0.0.1:7471/metrics | grep -q ^ebbtide_ || fail "the scheduler has no metrics"
+    curl -sSf http://127.0.0.1:7472/metrics | grep -q ^ebbtide_ || fail "the agent has no metrics"
+}
+
+security() {
+    local unit value
+    for unit in ebbtide-scheduler ebbtide-scheduler@a ebbtide-agent ebbtide-nova-scheduler; do
+        value=$(systemd-analyze security --no-pager "$unit.service" | sed -n 's/.*Overall exposure level.*: \([0-9.]*\) .*/\1/p')
+        echo "$unit.service: $value"
+        awk -v value="$value" 'BEGIN { exit !(value != "" && value <= 2.0) }' || fail "systemd-analyze security of $unit: $value"
+    done
+}
+
+# A stopped process does not answer the watchdog: systemd ends it and starts it again.
+watchdog() { # UNIT SECONDS
+    local pid before
+    mkdir -p "/run/systemd/system/$1.service.d"
+    printf '[Service]\nWatchdogSec=%s\n' "$2" >"/run/systemd/system/$1.service.d/test.conf"
+    systemctl daemon-reload
+    systemctl restart "$1"
+    pid=$(systemctl show -P MainPID "$1") before=$(systemctl show -P NRestarts "$1")
+    kill -STOP "$pid"
+    local began=$SECONDS
+    restarted() { [ "$(systemctl show -P NRestarts "$1")" -gt "$2" ] && systemctl -q is-active "$1"; }
+    until_true 120 restarted "$1" "$before"
+    echo "$1: stopped by SIGSTOP, active again after $((SECONDS - began)) s (WatchdogSec=$2 for the test)"
+    rm -r "/run/systemd/system/$1.service.d"
+    systemctl daemon-reload
+    systemctl restart "$1"
+}
+
+# Two schedulers on one MariaDB instead of one on SQLite.
+several() {
+    systemctl disable -q --now ebbtide-scheduler
+    shown 'systemctl start mariadb'
+    shown "mariadb -e \"CREATE DATABASE ebbtide; CREATE USER ebbtide@localhost IDENTIFIED BY 'swordfish'; GRANT ALL ON ebbtide.* TO ebbtide@localhost\""
+    shown 'echo "mysql://ebbtide:swordfish@127.0.0.1:3306/ebbtide" >/etc/ebbtide/credentials/scheduler/database.url'
+    local name port=7470
+    for name in a b; do
+        printf '[grpc]\nlisten = "127.0.0.1:%s"\n[http]\nlisten = "127.0.0.1:%s"\n' "$port" $((port + 1)) >"/etc/ebbtide/scheduler-$name.toml"
+        port=$((port + 10))
+    done
+    shown 'tail -n 4 /etc/ebbtide/scheduler-?.toml'
+    shown 'systemctl enable -q --now ebbtide-scheduler@a ebbtide-scheduler@b'
+    shown 'systemctl is-active ebbtide-scheduler@a ebbtide-scheduler@b'
+    # A fresh database: the agent's servers of the other one are not in it.
+    systemctl stop ebbtide-agent
+    rm -rf /var/lib/ebbtide-agent
+    systemctl start ebbtide-agent
+    until_true 60 ebbtide host show node1
+    ebbtide flavor create m1.large --vcpus 8 --ram 8000 --disk 20 >/dev/null
+    ebbtide flavor create spot.large --vcpus 4 --ram 4000 --disk 20 --preemptible --grace 2 >/dev/null
+}
+
+# either COMMAND…: by the first scheduler, or by the other if that one cannot be reached (exit 3).
+either() {
+    local status=0
+    ebbtide --endpoint http://127.0.0.1:7470 "$@" && return
+    status=$?
+    [ "$status" = 3 ] || return "$status"
+    echo "the other scheduler answers: $1 $2 ${!#}" >>/root/other.log
+    ebbtide --endpoint http://127.0.0.1:7480 "$@"
+}
+
+# A full host, a normal server that preempts, its deletion, again, until /root/stop is there.
+load() {
+    local round=0
+    rm -f /root/stop /root/load.failed /root/rounds
+    : >/root/other.log
+    until [ -e /root/stop ]; do
+        round=$((round + 1))
+        either server create --flavor spot.large --count 2 --wait --wait-timeout 120 "spot-$round" &&
+            either server create --flavor m1.large --wait --wait-timeout 120 "urgent-$round" &&
+            either server delete "urgent-$round" || { echo "round $round" >>/root/load.failed; break; }
+        echo "$round" >/root/rounds
+    done >/root/load.log 2>&1
+}
+
+begin_load() { bash steps.sh load >/dev/null 2>&1 & until_true 120 test -s /root/rounds; }
+
+upgrade() { # DIRECTORY
+    local began at
+    began=$(cat /root/rounds) at=$SECONDS
+    shown "apt-get install -qq -y ./$1/ebbtide-*.deb >/root/apt.log 2>&1" || { cat /root/apt.log; return 1; }
+    echo "upgrade took $((SECONDS - at)) s, to $(dpkg-query -W -f '${Version}' ebbtide-scheduler)"
+    enough() { [ -e /root/load.failed ] || [ "$(cat /root/rounds)" -ge $((began + 6)) ]; }
+    until_true 240 enough
+    touch /root/stop
+    ended() { ! pgrep -f 'steps.sh load' >/dev/null; }
+    until_true 240 ended
+    [ ! -e /root/load.failed ] || { tail -n 20 /root/load.log; fail "a request was lost in $(cat /root/load.failed)"; }
+    local rounds evacuated
+    rounds=$(cat /root/rounds)
+    evacuated=$(ebbtide evacuation list -o json | grep -c '"phase": *"evacuated"' || true)
+    echo "$rounds rounds, $((rounds * 4)) requests, none failed; evacuated: $evacuated of $((rounds * 2)) victims; $(wc -l </root/other.log) requests answered by the other scheduler"
+    [ "$evacuated" = $((rounds * 2)) ] || { ebbtide evacuation list; fail "an evacuation was lost"; }
+    local unit
+    for unit in ebbtide-scheduler@a ebbtide-scheduler@b ebbtide-agent; do
+        systemctl -q is-active "$unit" || fail "$unit does not run after the upgrade"
+        [ "$(systemctl show -P NRestarts "$unit")" = 0 ] || fail "$unit has crashed"
+    done
+}
+
+downgrade() { # DIRECTORY
+    ! apt-get install -y --allow-downgrades ./"$1"/ebbtide-scheduler_*.deb >/root/apt.log 2>&1 || fail "a downgrade was not refused"
+    grep -A 2 '^ebbtide-scheduler: version' /root/apt.log || { cat /root/apt.log; fail "a downgrade was not explained"; }
+    systemctl -q is-active ebbtide-scheduler@a ebbtide-scheduler@b || fail "a refused downgrade has stopped the schedulers"
+    [ -z "$(dpkg --audit)" ] || { dpkg --audit; fail "a refused downgrade has left a broken package"; }
+}
+
+# In place of nova-scheduler, on a machine without Nova and then without its services.
+nova() {
+    ! systemctl start ebbtide-nova-scheduler 2>/root/nova.log || fail "it starts without nova.conf"
+    shown 'systemctl start ebbtide-nova-scheduler || true'
+    journalctl -q -o cat -u ebbtide-nova-scheduler | tail -n 2
+    useradd --system nova
+    mkdir /etc/nova
+    printf '[DEFAULT]\ntransport_url = rabbit://ebbtide:swordfish@127.0.0.1:5672/\n[database]\nconnection = mysql+pymysql://nova:x@127.0.0.1:3306/nova\n[api_database]\nconnection = mysql+pymysql://nova:x@127.0.0.1:3306/nova_api\n' >/etc/nova/nova.conf
+    systemctl start --no-block ebbtide-nova-scheduler
+    named() { journalctl -q -o cat -u ebbtide-nova-scheduler | grep -q 'EB-'; }
+    until_true 60 named
+    journalctl -q -o cat -u ebbtide-nova-scheduler | grep -m 2 'EB-' | cut -c 1-300
+    # The name that health checks look for.
+    tr '\0' ' ' <"/proc/$(systemctl show -P MainPID ebbtide-nova-scheduler)/cmdline" 2>/dev/null || true
+    echo
+    systemctl stop ebbtide-nova-scheduler
+    systemctl reset-failed ebbtide-nova-scheduler 2>/dev/null || true
+    userdel nova
+    rm -r /etc/nova
+}
+
+purge() {
+    shown "apt-get purge -qq -y 'ebbtide-*' >/root/apt.log 2>&1" || { cat /root/apt.log; return 1; }
+    rm -f /etc/ebbtide/scheduler-?.toml
+    rmdir --ignore-fail-on-non-empty /etc/ebbtide 2>/dev/null || true
+    files | diff /root/files.before - | grep '^>' | grep -v -e /etc/systemd/system/multi-user.target.wants/mariadb || true
+    [ -z "$(files | diff /root/files.before - | grep '^>' || true)" ] || fail "purge leaves files"
+    getent passwd | cut -d: -f1 | sort | diff /root/users.before - || fail "purge leaves a user"
+    getent group | cut -d: -f1 | sort | diff /root/groups.before - || fail "purge leaves a group"
+    echo "nothing is left: no file, no user, no group"
+}
+
+"$@"
