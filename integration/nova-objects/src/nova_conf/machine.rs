@@ -14,21 +14,23 @@ pub struct Machine {
 impl Machine {
     /// Asks the kernel. The address is that of the route to a documentation address, as oslo.utils
     /// finds it; nothing is sent.
-    ///
-    /// # Errors
-    /// The kernel does not tell its name.
-    pub fn here() -> std::io::Result<Self> {
-        let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname")?;
+    #[must_use]
+    pub fn here() -> Self {
+        // Not from /proc/sys: services under systemd's ProcSubset=pid do not see it.
+        let hostname = rustix::system::uname()
+            .nodename()
+            .to_string_lossy()
+            .into_owned();
         let route = UdpSocket::bind(("0.0.0.0", 0)).and_then(|socket| {
             socket.connect(("192.0.2.0", 80))?;
             socket.local_addr()
         });
-        Ok(Self {
-            hostname: hostname.trim().to_owned(),
+        Self {
+            hostname,
             ip: route.map_or_else(
                 |_| "127.0.0.1".to_owned(),
                 |address| address.ip().to_string(),
             ),
-        })
+        }
     }
 }

@@ -35,8 +35,7 @@ pub const PROGRAM: &str = "nova-scheduler";
 /// [`NovaServiceError::Config`] that names file, line, option and what is allowed.
 pub fn read_conf(files: &[PathBuf], folders: &[PathBuf]) -> Result<NovaConf, NovaServiceError> {
     let mut found = oslo_config::Config::find("nova", PROGRAM, files, folders).map_err(config)?;
-    let machine = nova_conf::Machine::here().map_err(config)?;
-    NovaConf::read(&mut found, &machine).map_err(config)
+    NovaConf::read(&mut found, &nova_conf::Machine::here()).map_err(config)
 }
 
 fn config(error: impl std::fmt::Display) -> NovaServiceError {
