@@ -52,7 +52,7 @@ pub enum Task {
     },
     /// Look once, and say what is seen and what is wrong with slurm.conf and the cloud
     Check,
-    #[allow(missing_docs)] // A doc comment here would be the help of the whole program.
+    /// A task about the nodes
     #[command(flatten)]
     Pool(PoolTask),
 }

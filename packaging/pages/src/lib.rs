@@ -57,21 +57,21 @@ impl Program {
 
         let pages = to.join("man").join(&name);
         fs::create_dir_all(&pages)?;
-        // `help` says the same as the pages.
-        let mut command = self.command.disable_help_subcommand(true);
-        command.build();
-        write_pages(&command, self.section, &pages)
+        self.command.build();
+        write_pages(&self.command, self.section, &pages)
     }
 }
 
 /// The page of a command and those of its own commands.
 fn write_pages(command: &Command, section: &str, to: &Path) -> io::Result<()> {
-    let shown = command.get_subcommands().filter(|sub| !sub.is_hide_set());
-    for sub in shown {
-        write_pages(sub, section, to)?;
+    for sub in command.get_subcommands() {
+        // `help` says the same as the pages.
+        if !sub.is_hide_set() && sub.get_name() != "help" {
+            write_pages(sub, section, to)?;
+        }
     }
     let title = command.get_display_name().unwrap_or(command.get_name());
-    let man = clap_mangen::Man::new(command.clone().name(title.to_owned()))
+    let man = clap_mangen::Man::new(command.clone())
         .section(section)
         .source(concat!("Ebbtide ", env!("CARGO_PKG_VERSION")))
         .manual("Ebbtide");
