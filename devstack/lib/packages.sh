@@ -81,6 +81,8 @@ _packages_present() {
         # OCI images, and containers of them.
         images)
             for dir in mmdebstrap dpkg-deb strip podman crun gzip; do _packages_have "$dir" || return 1; done ;;
+        # What judges units without starting them.
+        units) _packages_have systemd-analyze ;;
         # Packages of Debian and EL, and roots in which they are tried.
         packaging)
             for dir in dpkg-shlibdeps strip lintian rpmlint mmdebstrap systemd-nspawn unshare nsenter; do _packages_have "$dir" || return 1; done ;;
@@ -114,6 +116,7 @@ _packages_names() {
         prometheus) echo prometheus ;;
         guest-image) echo mmdebstrap dpkg-dev e2fsprogs genisoimage dnsmasq-base ;;
         images) echo mmdebstrap dpkg binutils podman crun gzip ;;
+        units) echo systemd ;;
         packaging) echo dpkg-dev binutils lintian rpmlint mmdebstrap systemd-container util-linux ;;
         # nova-compute would bring libvirt and QEMU; its code is in python3-nova, and the fake
         # driver needs python3-fixtures.
@@ -131,7 +134,7 @@ _packages_units() {
         postgresql) echo postgresql.service ;;
         oslo-messaging|placement|nova-weighers) ;;
         network) echo nftables.service ;;
-        faketime | plugins-* | guest-image | packaging) ;;
+        faketime | plugins-* | guest-image | packaging | units) ;;
         prometheus) echo prometheus.service ;;
         slurm) echo slurmctld.service slurmd.service munge.service ;;
         images) echo podman.{service,socket} podman-auto-update.{service,timer} podman-restart.service ;;

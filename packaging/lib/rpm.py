@@ -47,7 +47,7 @@ def main(manifest, stage, version):
             asset = {"source": os.path.abspath(file), "dest": f"/{to}{name}", "mode": mode}
             if to.startswith("etc/"):
                 asset["config"] = "noreplace"
-            if to.startswith("usr/share/doc/"):
+            if to.startswith(("usr/share/doc/", "usr/share/man/")):
                 asset["doc"] = True
             assets.append(asset)
     settings = {
@@ -55,6 +55,7 @@ def main(manifest, stage, version):
         "version": version.replace("~", "_"),
         "release": "1",
         "license": "Apache-2.0",
+        "vendor": "The Ebbtide developers",
         "summary": crate["package"]["description"],
         "description": deb["extended-description"].strip(),
     }
