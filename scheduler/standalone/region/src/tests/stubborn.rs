@@ -4,7 +4,7 @@
 use super::checks::everything_is_over;
 use super::host::Fate;
 use super::world::{World, normal, spot};
-use ebbtide_model::{EvacuationState, ServerId, ServerStatus};
+use ebbtide_model::{EvacuationState, Seconds, ServerId, ServerStatus};
 
 /// One host, full with two preemptible servers; the next `failing` terminations fail. The request
 /// takes one of them.
@@ -54,4 +54,17 @@ fn a_host_that_has_failed_a_request_twice_is_not_tried_a_third_time() {
     assert_eq!(world.status(pet), ServerStatus::Error);
     assert_eq!(world.server(pet).refused_hosts, ["host-a", "host-a"]);
     everything_is_over(&world);
+}
+
+#[test]
+fn the_figures_say_how_long_a_victim_overstays_and_that_it_runs_until_it_is_gone() {
+    let (mut world, pet, _, _) = world(0);
+    let (now, later) = (world.now, world.now.plus(Seconds(3600)));
+    assert_eq!(world.region.figures(now).overtime_millis, 0);
+    assert!(world.region.figures(later).overtime_millis > 3_000_000);
+    assert_eq!(world.region.figures(now).running.values().sum::<u64>(), 2);
+    world.run(90);
+    assert!(world.runs(pet));
+    assert_eq!(world.region.figures(later).overtime_millis, 0);
+    assert_eq!(world.region.figures(later).running.values().sum::<u64>(), 1);
 }
