@@ -30,7 +30,8 @@ pub(crate) async fn hourly_at(
     flavor: &str,
     at: i64,
 ) -> Result<Option<u64>, CliError> {
-    let after = i128::from(at) * 1_000_000 + 1;
+    // Prices are written down by the millisecond; one of that moment counts.
+    let after = (i128::from(at) + 1) * 1_000_000;
     let before = OffsetDateTime::from_unix_timestamp_nanos(after).ok();
     let Some(before) = before.and_then(|before| before.format(&Rfc3339).ok()) else {
         return Ok(None);

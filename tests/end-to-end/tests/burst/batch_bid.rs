@@ -145,5 +145,21 @@ async fn a_member_is_let_go_at_the_end_of_its_hour_while_the_price_is_above_its_
         decided_at as f64 / 1e3,
         begun[1]
     );
+
+    // The server stays as a spare. Its next hour costs what the market said when that hour began.
+    bed.others(4, "p.node").await;
+    let dear = eventually(PATIENCE, async || {
+        let prices = events(&bed, "with/record.jsonl", "price");
+        let last = prices
+            .last()
+            .filter(|one| one["hourly"].as_u64() > Some(50_000));
+        last.cloned().ok_or_else(|| bed.text("run-with.log"))
+    })
+    .await;
+    let all = events(&bed, "with/record.jsonl", "launched");
+    let own = all.iter().find(|one| one["instance"] == dear["instance"]);
+    let launched = own.unwrap()["launch"].as_i64().unwrap();
+    let since = dear["since"].as_i64().unwrap() - launched;
+    assert!(since > 0 && since % HOUR == 0, "{since}: {dear}");
     bed.end(service).await;
 }
