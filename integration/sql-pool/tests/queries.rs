@@ -43,7 +43,7 @@ async fn queries_one_after_the_other_use_one_connection_without_tests_between_th
     }
     assert_eq!(ask(tests).await.unwrap(), before);
 
-    let server = SharedServers::postgresql().await.unwrap();
+    let server = SharedServers::postgres().await.unwrap();
     let (of_postgresql, queries) = postgresql(server.url()).await;
     let ask = |sql| number(&queries, DbBackend::Postgres, sql);
     let id = "SELECT pg_backend_pid()::bigint";
