@@ -31,7 +31,7 @@ async fn number(queries: &QueryConnections, backend: DbBackend, sql: &str) -> Re
 #[tokio::test]
 async fn queries_one_after_the_other_use_one_connection_without_tests_between_them() {
     let server = SharedServers::mariadb().await.unwrap();
-    let (pool, queries) = mariadb(server.url()).await;
+    let (_pool, queries) = mariadb(server.url()).await;
     let ask = |sql| number(&queries, DbBackend::MySql, sql);
     // A test of the driver is an administrative command of the session.
     let tests = "SELECT CAST(variable_value AS SIGNED) FROM information_schema.session_status \
@@ -53,7 +53,6 @@ async fn queries_one_after_the_other_use_one_connection_without_tests_between_th
     // What is kept does not keep a pool from its end.
     queries.release();
     of_postgresql.close().await;
-    pool.close().await;
 }
 
 #[tokio::test]
