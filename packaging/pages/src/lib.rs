@@ -70,7 +70,9 @@ fn write_pages(command: &Command, section: &str, to: &Path) -> io::Result<()> {
             write_pages(sub, section, to)?;
         }
     }
-    let title = command.get_display_name().unwrap_or(command.get_name());
+    let title = command
+        .get_display_name()
+        .unwrap_or_else(|| command.get_name());
     let man = clap_mangen::Man::new(command.clone())
         .section(section)
         .source(concat!("Ebbtide ", env!("CARGO_PKG_VERSION")))
