@@ -1,5 +1,7 @@
 //! Every program has pages and completions.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,7 @@
 //! The units in `packaging/systemd`, as systemd judges them without starting them.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
