@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The steps of ./packaging/test inside of a root: bash steps.sh STEP. Those that docs/operate/install.md
-# shows print their commands.
+# The steps of ./packaging/test inside of a root: bash steps.sh STEP. Those that
+# docs/operate/install.md shows print their commands.
 set -euo pipefail
 cd /root
 

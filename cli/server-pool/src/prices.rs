@@ -21,7 +21,8 @@ pub(crate) async fn hourly(region: &Region) -> Result<BTreeMap<String, u64>, Cli
     Ok(known.collect())
 }
 
-/// What an hour of a flavor cost at a time, millionths; `None` if no price was written down by then.
+/// What an hour of a flavor cost at a time, millionths; `None` if no price was written down by
+/// then.
 ///
 /// # Errors
 /// Those of the service.

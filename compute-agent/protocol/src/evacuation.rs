@@ -112,9 +112,9 @@ impl Evacuation {
         }
     }
 
-    /// True if a spare still decides it. After a failed attempt a later one may be on its way, which
-    /// the agent must not follow any more. The report "failed" would not say that, because it may
-    /// answer the earlier attempt.
+    /// True if a spare still decides it. After a failed attempt a later one may be on its way,
+    /// which the agent must not follow any more. The report "failed" would not say that, because it
+    /// may answer the earlier attempt.
     fn is_sparable(&self) -> bool {
         match &self.record.phase {
             EvacuationPhase::ReleasedEarly

@@ -183,7 +183,8 @@ impl BurstRecord {
         facts
     }
 
-    /// The hours whose prices have to be looked up: the instance, its node, and when the hour began.
+    /// The hours whose prices have to be looked up: the instance, its node, and when the hour
+    /// began.
     #[must_use]
     pub fn unpriced(&self, now: i64, hour: i64) -> Vec<(String, String, i64)> {
         let each = self.lives.iter().flat_map(|(id, life)| {

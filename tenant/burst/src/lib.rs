@@ -7,8 +7,8 @@
 //!   number of preemptible nodes.
 //! - [`BurstRecord`] contains the events, one line each, and the account computed from them.
 //!   [`reckon()`] simulates the same jobs on the on-demand nodes alone; [`report`] compares both.
-//! - [`reuse_policy`] reports to Slurm how old instances are, and for which jobs they are as good as new
-//!   ones.
+//! - [`reuse_policy`] reports to Slurm how old instances are, and for which jobs they are as good
+//!   as new ones.
 //!
 //! Times are milliseconds since 1970 unless a name says otherwise. Money is millionths of the
 //! currency unit. The crate does no I/O and reads no clock and no random numbers.

@@ -276,8 +276,8 @@ impl WorkBook {
         Some(self.submitted + seconds * 1_000)
     }
 
-    /// Whether all of it was done by its deadline; `None` without a deadline, and while the deadline
-    /// lies ahead of an open work.
+    /// Whether all of it was done by its deadline; `None` without a deadline, and while the
+    /// deadline lies ahead of an open work.
     #[must_use]
     pub fn deadline_met(&self, now: i64) -> Option<bool> {
         let deadline = self.deadline()?;

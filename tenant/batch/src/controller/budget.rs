@@ -1,5 +1,5 @@
-//! What works cost, and how their budgets are kept: a member is started only if what it is expected to cost is still
-//! there, beside what those that run are expected to cost.
+//! What works cost, and how their budgets are kept: a member is started only if what it is expected
+//! to cost is still there, beside what those that run are expected to cost.
 
 use super::{BatchController, BatchDecisions, BatchWorld};
 use crate::book::{Fact, HOUR_MS, WorkBook, WorkId, WorkState};

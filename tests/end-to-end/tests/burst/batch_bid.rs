@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 /// A paid hour, milliseconds. The region bills by real hours; the service is told that these are
 /// what is paid at once.
 const HOUR: i64 = 16_000;
-/// From the begin of an hour to its t_td: a checkpoint of three seconds and a margin of three before
-/// its end.
+/// From the begin of an hour to its t_td: a checkpoint of three seconds and a margin of three
+/// before its end.
 const T_TD: i64 = 10_000;
 /// A spare is kept for longer than the test waits for anything, seconds.
 const SPARE: &str = "spare_seconds = 3600";
