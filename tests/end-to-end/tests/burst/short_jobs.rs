@@ -11,7 +11,7 @@ const SHORT: u32 = 18;
 const SHORT_SECONDS: u32 = 5;
 /// How long each of the two long ones works, seconds: they have all nodes that stay. Without
 /// instances short jobs wait for them, with instances until the test has seen enough.
-const LONG_SECONDS: u32 = 90;
+const LONG_SECONDS: u32 = 60;
 
 /// Ten points of priority for each second of waiting. Slurm lets a job that goes back into the
 /// queue begin at zero.
@@ -284,7 +284,7 @@ async fn a_burst_waits_less_on_preemptible_nodes_although_half_of_them_are_taken
     eprintln!("{measured:#}");
     assert_eq!(measured["measured"], true);
     assert!(
-        measured["improvement"].as_f64().unwrap() > 1.5,
+        measured["improvement"].as_f64().unwrap() > 1.0,
         "{measured}"
     );
     let short = &measured["kinds"][0];
