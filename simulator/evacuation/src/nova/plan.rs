@@ -195,11 +195,12 @@ impl NovaWorld {
     /// The victims keep in Placement what the newcomer does not need, until they are gone.
     /// Otherwise another instance could get capacity on which a victim still runs. The order is
     /// that of the plan, as in the Nova service.
-    fn keep_remaining_allocations(&self, victims: &mut [Victim], host: usize, needed: u64) {
+    fn keep_remaining_allocations(&mut self, victims: &mut [Victim], host: usize, needed: u64) {
         let needed = i64::try_from(needed).unwrap_or(i64::MAX);
-        let missing = needed.saturating_sub(self.balance(host)).max(0);
-        let mut missing = missing.unsigned_abs();
-        for victim in victims {
+        let wanted = needed.saturating_sub(self.balance(host)).max(0);
+        let wanted = wanted.unsigned_abs();
+        let mut missing = wanted;
+        for victim in &mut *victims {
             let Some((_, had)) = amounts(&victim.had) else {
                 continue;
             };
@@ -208,6 +209,18 @@ impl NovaWorld {
             if had > gives && !self.breaks(Mutation::SurplusGivenAtOnce) {
                 victim.keeps = Some(holding(host, had - gives, None));
             }
+        }
+        let frees = victims.iter().filter_map(|victim| {
+            let (_, had) = amounts(&victim.had)?;
+            let keeps = victim.keeps.as_ref().and_then(amounts);
+            Some(had - keeps.map_or(0, |(_, vcpus)| vcpus))
+        });
+        let frees: u64 = frees.sum();
+        if frees > wanted {
+            let what = format!(
+                "a swap gives {frees} VCPU of running victims to a newcomer that needs {wanted}"
+            );
+            self.fail(Invariant::NoRoomTwice, what);
         }
     }
 
