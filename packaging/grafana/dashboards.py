@@ -38,7 +38,7 @@ OPERATIONS = [
      {"95 %": "ebbtide:database_seconds:p95_5m"}),
     ("Claims refused", LINES, "percentunit", "Part of the claims.",
      {"refused": "ebbtide:claims_refused:ratio5m"}),
-    ("Refusals at the door", STACK, "reqps", "Calls, connections and reports by reason.",
+    ("Refused calls", STACK, "reqps", "Calls, connections and reports by reason.",
      {"{{kind}}": "sum by (kind) (rate(ebbtide_refusals_total[5m])) or on () vector(0)"}),
     ("Messages that wait", LINES, "short", "Messages that the broker has not confirmed.",
      {"{{instance}}": "ebbtide_outbox_messages or on () vector(0)"}),

@@ -3,7 +3,8 @@
 //! loopback. Hand-over of columns and answers is part of each.
 //!
 //!     cargo bench -p ebbtide-plugin-kit --bench carriers
-#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // A benchmark: criterion's macros, and a service of its own.
+// A benchmark: criterion's macros, and a service of its own.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use ebbtide_model::Resources;
