@@ -462,6 +462,26 @@ fn a_job_whose_node_is_taken_gets_the_priority_that_a_copy_of_it_would_have() {
 }
 
 #[test]
+fn a_job_whose_instance_never_comes_keeps_its_place() {
+    let mut manager = manager();
+    manager.set_ageing(Some(AGEING));
+    let mut scene = Scene::busy();
+    scene.look(&mut manager, 0);
+    // Slurm gave the job a node that its instance has not joined yet.
+    let waiting = scene.jobs.len();
+    scene.jobs.push(job(9, "short", "c3"));
+    scene.jobs[waiting].state = JobState::Configuring;
+    scene.look(&mut manager, 11);
+    // The node has not come up within ResumeTimeout: Slurm itself put the job back.
+    let job = &mut scene.jobs[waiting];
+    (job.state, job.nodes, job.eligible_ms) = (JobState::Pending, Vec::new(), 150_000);
+    job.accrue_ms = 21_000;
+    let heard = said(&scene.look(&mut manager, 21));
+    assert!(heard.contains(&"nice -201 9".to_owned()), "{heard:?}");
+    assert!(heard.contains(&"start 9".to_owned()), "{heard:?}");
+}
+
+#[test]
 fn where_priorities_do_not_age_slurm_keeps_the_place_itself() {
     let mut manager = manager();
     let mut scene = Scene::grown(&mut manager);

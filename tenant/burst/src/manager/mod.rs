@@ -188,6 +188,7 @@ impl Manager {
         if self.releases {
             self.release(now, world);
         }
+        self.note_places(world);
         self.start_again(now, world);
         self.last_sent.retain(|_, at| *at + 10 * AGAIN_MS > now);
         Ok(Decisions {

@@ -5,8 +5,8 @@
 //! lowers its `nice` by what its age was worth, so that its priority is the one that a copy of it
 //! would have that had waited all the time. Fair share, QOS and partition keep their effect.
 
-use super::{AGAIN_MS, BurstAction, Manager};
-use crate::slurm::{Ageing, SlurmJob};
+use super::{AGAIN_MS, BurstAction, Manager, World};
+use crate::slurm::{Ageing, JobState, SlurmJob};
 
 /// What a job had when it lost its node.
 #[derive(Debug, Clone, Copy)]
@@ -20,6 +20,17 @@ pub(super) struct Place {
     kept: bool,
 }
 
+impl Place {
+    fn of(job: &SlurmJob) -> Self {
+        Self {
+            since_ms: job.accrue_ms,
+            nice: job.nice,
+            wanted: None,
+            kept: false,
+        }
+    }
+}
+
 impl Manager {
     /// How Slurm's priorities grow with age; none if they do not, and then Slurm lets jobs keep
     /// their places.
@@ -29,15 +40,21 @@ impl Manager {
 
     /// A job that has a node is going to lose it.
     pub(super) fn displace_job(&mut self, job: &SlurmJob) {
-        let place = Place {
-            since_ms: job.accrue_ms,
-            nice: job.nice,
-            wanted: None,
-            kept: false,
-        };
         // What is seen first counts: later the job may age anew already.
         let known = self.displaced.entry(job.id).or_default();
-        known.get_or_insert(place);
+        known.get_or_insert(Place::of(job));
+    }
+
+    /// Slurm gives a job back that waits for its node if the node does not come up in time. The
+    /// controller sees that only afterwards, so that it notes the place of each job that waits for
+    /// an instance.
+    pub(super) fn note_places(&mut self, world: &World<'_>) {
+        for job in world.jobs {
+            let waits = job.state == JobState::Configuring && job.requeues && job.accrue_ms != 0;
+            if waits && job.nodes.iter().any(|node| self.is_leaving(node)) {
+                self.displaced.insert(job.id, Some(Place::of(job)));
+            }
+        }
     }
 
     /// A job that lost its node waits.
