@@ -482,6 +482,33 @@ fn a_job_whose_instance_never_comes_keeps_its_place() {
 }
 
 #[test]
+fn a_job_whose_next_launch_fails_keeps_its_place_once_more() {
+    let mut manager = manager();
+    manager.set_ageing(Some(AGEING));
+    let mut scene = Scene::grown(&mut manager);
+    scene.jobs.push(job(9, "short", "c2"));
+    scene.instances.remove(1);
+    scene.look(&mut manager, 21);
+    let own = scene.jobs.len() - 1;
+    let job = &mut scene.jobs[own];
+    (job.state, job.nodes, job.accrue_ms) = (JobState::Pending, Vec::new(), 22_000);
+    assert!(said(&scene.look(&mut manager, 31)).contains(&"nice -301 9".to_owned()));
+    // Slurm launches it on a node that stays, and the launch fails.
+    let job = &mut scene.jobs[own];
+    (job.state, job.nodes) = (JobState::Running, vec!["n1".to_owned()]);
+    (job.nice, job.start_ms) = (-301, 40_000);
+    scene.look(&mut manager, 41);
+    let job = &mut scene.jobs[own];
+    (job.state, job.nodes, job.accrue_ms) = (JobState::Pending, Vec::new(), 42_000);
+    (job.launch_failed, job.restarts) = (true, 2);
+    assert!(said(&scene.look(&mut manager, 42)).contains(&"release 9".to_owned()));
+    // Released, it is as old as before its first loss.
+    scene.jobs[own].launch_failed = false;
+    let heard = said(&scene.look(&mut manager, 51));
+    assert!(heard.contains(&"nice -501 9".to_owned()), "{heard:?}");
+}
+
+#[test]
 fn where_priorities_do_not_age_slurm_keeps_the_place_itself() {
     let mut manager = manager();
     let mut scene = Scene::grown(&mut manager);

@@ -16,7 +16,7 @@ const RELEASES: u32 = 3;
 /// With fewer restarts the cause is another one, and the operator decides.
 const RESTARTS: u32 = 2;
 /// A job that has run so long was launched well: its releases are forgotten.
-const LAUNCHED_MS: i64 = 60_000;
+pub(super) const LAUNCHED_MS: i64 = 60_000;
 
 impl Manager {
     /// Releases each such job, unless it has been released too often. A hold by a user or an

@@ -28,6 +28,7 @@ use crate::slurm::{Ageing, JobState, Node};
 use ebbtide_elastic::{
     Controller, ControllerAction as Elastic, ControllerEvent, ElasticPolicy, ServerId, ServerState,
 };
+use held_jobs::LAUNCHED_MS;
 use place::Place;
 use slot::Slot;
 use std::collections::{BTreeMap, BTreeSet};
@@ -423,7 +424,7 @@ impl Manager {
                 continue;
             };
             match job.state {
-                JobState::Pending if job.launch_failed => {}
+                JobState::Pending if job.launch_failed => self.launch_failed(job),
                 JobState::Pending => {
                     // The place first: Slurm may start jobs as soon as it hears of a change.
                     self.keep_place(now, job);
@@ -434,7 +435,9 @@ impl Manager {
                 JobState::Running | JobState::Completed | JobState::Ended => {
                     // The job runs on the node that it is going to lose, or on another one.
                     let leaves = job.nodes.iter().any(|node| self.is_leaving(node));
-                    if !leaves || job.is_over() {
+                    // Its launch may still fail.
+                    let launched = now - job.start_ms >= LAUNCHED_MS;
+                    if (!leaves && launched) || job.is_over() {
                         self.displaced.remove(&id);
                     }
                 }

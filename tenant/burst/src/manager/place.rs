@@ -29,6 +29,16 @@ impl Place {
             kept: false,
         }
     }
+
+    /// The job lost its node again, or its launch failed, before it ran for long.
+    fn lose_again(&mut self, job: &SlurmJob) {
+        if self.kept && self.wanted != Some(job.nice) {
+            // Its user has changed it since: that change counts, from now.
+            *self = Self::of(job);
+        } else {
+            (self.wanted, self.kept) = (None, false);
+        }
+    }
 }
 
 impl Manager {
@@ -41,8 +51,10 @@ impl Manager {
     /// A job that has a node is going to lose it.
     pub(super) fn displace_job(&mut self, job: &SlurmJob) {
         // What is seen first counts: later the job may age anew already.
-        let known = self.displaced.entry(job.id).or_default();
-        known.get_or_insert(Place::of(job));
+        match self.displaced.entry(job.id).or_default() {
+            Some(place) => place.lose_again(job),
+            unknown => *unknown = Some(Place::of(job)),
+        }
     }
 
     /// Slurm gives a job back that waits for its node if the node does not come up in time. The
@@ -54,6 +66,13 @@ impl Manager {
             if waits && job.nodes.iter().any(|node| self.is_leaving(node)) {
                 self.displaced.insert(job.id, Some(Place::of(job)));
             }
+        }
+    }
+
+    /// Slurm holds a job because its launch failed.
+    pub(super) fn launch_failed(&mut self, job: &SlurmJob) {
+        if let Some(Some(place)) = self.displaced.get_mut(&job.id) {
+            place.lose_again(job);
         }
     }
 
