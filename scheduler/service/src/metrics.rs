@@ -1,5 +1,6 @@
 //! Metrics for Prometheus.
 
+use ebbtide_capacity_metrics::CapacityMetrics;
 use ebbtide_engine::CloudTotals;
 use ebbtide_metrics::{shown, shown_seconds};
 use ebbtide_model::{CloudEvent, DecisionId, DecisionOutcome};
@@ -15,7 +16,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -26,35 +27,6 @@ const MOST_SENDERS: usize = 100;
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Label {
     kind: String,
-}
-
-#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct ClassLabel {
-    resource_class: String,
-    state: String,
-}
-
-#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct UseLabel {
-    resource_class: String,
-    kind: &'static str,
-}
-
-#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct ResourceLabel {
-    resource_class: String,
-}
-
-#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct FlavorLabel {
-    flavor: String,
-}
-
-/// Servers of one project and flavor.
-#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct ProjectLabel {
-    project_id: String,
-    flavor: String,
 }
 
 /// The label of an exemplar: `ebbtide explain` shows the decision.
@@ -104,18 +76,13 @@ pub(crate) struct Metrics {
     hosts: Family<Label, Gauge>,
     contested: Gauge,
     servers: Family<Label, Gauge>,
-    free: Family<ClassLabel, Gauge>,
     under_way: Gauge,
     outbox: Gauge,
     bus_connected: Gauge,
     refusals: Family<Label, Counter>,
     plugin_calls: Family<PluginLabel, Counter>,
     plugins: Family<Label, Gauge>,
-    capacity: Family<ResourceLabel, Gauge>,
-    used: Family<UseLabel, Gauge>,
-    overtime: Gauge<f64, AtomicU64>,
-    running: Family<ProjectLabel, Gauge>,
-    prices: Family<FlavorLabel, Gauge<f64, AtomicU64>>,
+    cloud: CapacityMetrics,
 }
 
 /// Counts refusals by reason, wherever a mode of the service has its metrics. Cheap to clone.
@@ -226,12 +193,6 @@ impl Metrics {
                 "Servers that are not gone, by status",
                 Family::default(),
             ),
-            free: shown(
-                to,
-                "free",
-                "Free amount by resource class and state (full: h_f, normal: h_n)",
-                Family::default(),
-            ),
             under_way: shown(
                 to,
                 "evacuations_under_way",
@@ -269,37 +230,7 @@ impl Metrics {
                 "Plugins by state: used, disabled, shadow, resting, missing",
                 Family::default(),
             ),
-            capacity: shown(
-                to,
-                "capacity",
-                "What servers may use in all, by resource class",
-                Family::default(),
-            ),
-            used: shown(
-                to,
-                "used",
-                "Used amount by resource class: normal (what no eviction frees), preemptible, \
-                 leaving",
-                Family::default(),
-            ),
-            overtime: shown_seconds(
-                to,
-                "evacuation_overtime",
-                "How long the latest evacuation under way has lasted beyond its grace period",
-                Gauge::default(),
-            ),
-            running: shown(
-                to,
-                "preemptible_servers",
-                "Preemptible servers that run, by project and flavor, for rating",
-                Family::default(),
-            ),
-            prices: shown(
-                to,
-                "price_per_hour",
-                "Present price of a server of the flavor for an hour",
-                Family::default(),
-            ),
+            cloud: CapacityMetrics::declare(to),
             registry: Arc::new(registry),
         };
         metrics.begin_at_zero();
@@ -432,33 +363,7 @@ impl Metrics {
                 .get_or_create(&label(status.as_str()))
                 .set(i64::from(n));
         }
-        for class in &summary.totals {
-            for (state, free) in [("full", class.free_full), ("normal", class.free_normal)] {
-                let label = ClassLabel {
-                    resource_class: class.class.to_string(),
-                    state: state.to_owned(),
-                };
-                self.free.get_or_create(&label).set(free);
-            }
-        }
-        for class in &summary.totals {
-            let resource_class = class.class.to_string();
-            let label = ResourceLabel {
-                resource_class: resource_class.clone(),
-            };
-            self.capacity.get_or_create(&label).set(class.capacity);
-            for (kind, amount) in [
-                ("normal", class.normal),
-                ("preemptible", class.preemptible),
-                ("leaving", class.leaving),
-            ] {
-                let label = UseLabel {
-                    resource_class: resource_class.clone(),
-                    kind,
-                };
-                self.used.get_or_create(&label).set(amount);
-            }
-        }
+        self.cloud.set_totals(&summary.totals);
         self.under_way.set(count(summary.evacuations));
         self.contested.set(count(summary.contested));
         self.outbox.set(count(outbox));
@@ -466,27 +371,15 @@ impl Metrics {
     }
 
     /// Sets what is read from the region for this page alone.
-    #[allow(clippy::cast_precision_loss)] // Amounts for people, far below 2^53.
     pub(crate) fn set_figures(&self, figures: &RegionFigures) {
-        self.overtime.set(figures.overtime_millis as f64 / 1e3);
-        // A project or flavor that has none any more goes.
-        self.running.clear();
-        for ((project, flavor), count) in &figures.running {
-            let label = ProjectLabel {
-                project_id: project.clone(),
-                flavor: flavor.clone(),
-            };
-            let count = i64::try_from(*count).unwrap_or(i64::MAX);
-            self.running.get_or_create(&label).set(count);
-        }
-        self.prices.clear();
-        for price in &figures.prices {
-            let label = FlavorLabel {
-                flavor: price.flavor.clone(),
-            };
-            let amount = price.price.micros() as f64 / 1e6;
-            self.prices.get_or_create(&label).set(amount);
-        }
+        self.cloud.set_overtime(figures.overtime_millis);
+        let running = figures.running.iter();
+        self.cloud.set_running(
+            running.map(|((project, flavor), n)| (project.as_str(), flavor.as_str(), *n)),
+        );
+        let prices = figures.prices.iter();
+        self.cloud
+            .set_prices(prices.map(|price| (price.flavor.clone(), price.price)));
     }
 
     /// Sets the metrics of the plugins.

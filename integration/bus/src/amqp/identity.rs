@@ -32,8 +32,9 @@ pub(crate) fn exchange(prefix: &QueuePrefix) -> String {
     format!("{prefix}.reports")
 }
 
-/// What agents write to by way of the exchange: the first word of the routing key.
-fn word(queue: &QueueName) -> Option<&'static str> {
+/// The first word of the routing key under which agents write to this queue through the exchange;
+/// none for queues that they do not write to.
+fn routing_key_prefix(queue: &QueueName) -> Option<&'static str> {
     if *queue == queue.prefix().scheduler() {
         Some("report")
     } else if *queue == queue.dead_letter() {
@@ -45,19 +46,20 @@ fn word(queue: &QueueName) -> Option<&'static str> {
 
 /// Exchange and routing key for a message to a queue.
 pub(crate) fn route(identity: BusIdentity, user: &str, queue: &QueueName) -> (String, String) {
-    match (identity, word(queue)) {
+    match (identity, routing_key_prefix(queue)) {
         (BusIdentity::Agent, Some(word)) => (exchange(queue.prefix()), format!("{word}.{user}")),
         // The default exchange routes to the queue of the routing key's name.
         _ => (String::new(), queue.as_str().to_owned()),
     }
 }
 
-/// True if a queue is the scheduler's to make.
-pub(crate) fn is_others(identity: BusIdentity, queue: &QueueName) -> bool {
-    identity == BusIdentity::Agent && word(queue).is_some()
+/// True if the scheduler declares this queue, and this process must not.
+pub(crate) fn scheduler_declares(identity: BusIdentity, queue: &QueueName) -> bool {
+    identity == BusIdentity::Agent && routing_key_prefix(queue).is_some()
 }
 
-/// Where a quorum queue sends what it gives up, and under which routing key.
+/// The exchange and the routing key to which a quorum queue sends messages that it drops after too
+/// many deliveries.
 pub(crate) fn dead_letters(
     identity: BusIdentity,
     user: &str,
@@ -66,13 +68,13 @@ pub(crate) fn dead_letters(
     route(identity, user, &queue.dead_letter())
 }
 
-/// Lets what agents write come into a queue.
+/// Declares the exchange to which agents write, and binds a queue of the scheduler to it.
 pub(crate) async fn bind(
     channel: &Channel,
     identity: BusIdentity,
     queue: &QueueName,
 ) -> Result<(), StepError> {
-    let (BusIdentity::Scheduler, Some(word)) = (identity, word(queue)) else {
+    let (BusIdentity::Scheduler, Some(word)) = (identity, routing_key_prefix(queue)) else {
         return Ok(());
     };
     let exchange = exchange(queue.prefix());
@@ -117,8 +119,8 @@ mod tests {
         assert_eq!(to(&prefix.dead_letter()).1, "dead-letter.agent-h.1");
         let own = prefix.agent("h.1").unwrap();
         assert!(
-            is_others(BusIdentity::Agent, &prefix.scheduler())
-                && !is_others(BusIdentity::Agent, &own)
+            scheduler_declares(BusIdentity::Agent, &prefix.scheduler())
+                && !scheduler_declares(BusIdentity::Agent, &own)
         );
         let plain = route(BusIdentity::Scheduler, "s", &own);
         assert_eq!(plain, (String::new(), "ebbtide.agent.h.1".to_owned()));

@@ -337,7 +337,7 @@ impl Shared {
 
     async fn declare(&self, queue: &QueueName) -> Result<(), BusError> {
         self.ensure_open()?;
-        if identity::is_others(self.config.identity, queue) {
+        if identity::scheduler_declares(self.config.identity, queue) {
             // Made by the scheduler; until it has run, reports find no exchange and are tried
             // again.
             return Ok(());

@@ -94,7 +94,9 @@ impl Publication<BusError> for QueuedMessage<'_> {
             .publish(&exchange, &key, true, &self.message.body, properties)
             .await
             .map_err(|fault| StepError::of(fault, || format!("publish to {}", self.queue)))?;
-        if published == PublishOutcome::Unroutable && identity::is_others(identity, self.queue) {
+        if published == PublishOutcome::Unroutable
+            && identity::scheduler_declares(identity, self.queue)
+        {
             return Err(StepError::Again(format!(
                 "nothing is bound to the exchange {exchange} yet; has the scheduler run with bus.agent_identity = \"user-id\"?"
             )));

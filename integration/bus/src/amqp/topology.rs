@@ -38,7 +38,7 @@ pub(crate) async fn declare_queue(
     // A quorum queue drops a message after too many redeliveries (RabbitMQ 4: 20) unless it has a
     // dead letter exchange. Ours is the default exchange, which routes by queue name.
     if kind == QueueKind::Quorum && *queue != dead_letter {
-        if !identity::is_others(identity, &dead_letter) {
+        if !identity::scheduler_declares(identity, &dead_letter) {
             declare_one(channel, &dead_letter, arguments(kind, None)).await?;
             identity::bind(channel, identity, &dead_letter).await?;
         }

@@ -9,7 +9,7 @@ use super::{
     ServerGroupAffinity, ServerGroupAntiAffinity, SimpleCidrAffinity,
 };
 
-/// All filters, by class name as Python sorts it.
+/// All filters, by the name of their type.
 const ALL: [&dyn Filter; 22] = [
     &AggregateImagePropertiesIsolation,
     &AggregateInstanceExtraSpecs,

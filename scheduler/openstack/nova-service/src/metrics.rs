@@ -2,9 +2,8 @@
 
 use crate::headroom::HeadroomRule;
 use crate::preemption::{Preemption, PreemptionState, Victim, VictimState};
-use ebbtide_engine::ClassUsage;
+use ebbtide_capacity_metrics::CapacityMetrics;
 use ebbtide_metrics::{shown, shown_seconds};
-use ebbtide_model::Money;
 use ebbtide_nova_cloud::Counts;
 use ebbtide_runtime::clock;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -14,21 +13,12 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::exponential_buckets;
 use prometheus_client::registry::Registry;
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 #[derive(Debug, Clone, Copy, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Label {
     kind: &'static str,
-}
-
-/// Servers of one project and flavor.
-#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct ProjectLabel {
-    project_id: String,
-    flavor: String,
 }
 
 /// The label of an exemplar: the request's lines in the logs of all services have it.
@@ -40,28 +30,6 @@ struct RequestLabel {
 /// The longest identifier of a request that becomes an exemplar, because OpenMetrics allows 128
 /// characters in all. Nova's have 40.
 const LONGEST_REQUEST_ID: usize = 64;
-
-#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct FlavorLabel {
-    flavor: String,
-}
-
-#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct ResourceLabel {
-    resource_class: String,
-}
-
-#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct UseLabel {
-    resource_class: String,
-    kind: &'static str,
-}
-
-#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct ClassLabel {
-    resource_class: String,
-    state: &'static str,
-}
 
 /// A rule of headroom; without an aggregate: on any host.
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -91,12 +59,7 @@ pub(crate) struct Metrics {
     headroom: Family<HeadroomLabel, Gauge>,
     comebacks: Family<Label, Counter>,
     waiting: Gauge,
-    running: Family<ProjectLabel, Gauge>,
-    prices: Family<FlavorLabel, Gauge<f64, AtomicU64>>,
-    overtime: Gauge<f64, AtomicU64>,
-    capacity: Family<ResourceLabel, Gauge>,
-    used: Family<UseLabel, Gauge>,
-    free: Family<ClassLabel, Gauge>,
+    pub(crate) cloud: CapacityMetrics,
 }
 
 impl Default for Metrics {
@@ -106,7 +69,7 @@ impl Default for Metrics {
             || HistogramWithExemplars::new(exponential_buckets(1e-4, 4.0, 12));
         let mut registry = Registry::with_prefix("ebbtide");
         let to = &mut registry;
-        Self {
+        let metrics = Self {
             requests: shown(to, "requests", "Requests by outcome", Family::default()),
             seconds: shown_seconds(
                 to,
@@ -195,49 +158,39 @@ impl Default for Metrics {
                 "Servers that were kept and wait to come back",
                 Gauge::default(),
             ),
-            running: shown(
-                to,
-                "preemptible_servers",
-                "Preemptible servers that run, by project and flavor, for rating",
-                Family::default(),
-            ),
-            prices: shown(
-                to,
-                "price_per_hour",
-                "Present price of a server of the flavor for an hour",
-                Family::default(),
-            ),
-            overtime: shown_seconds(
-                to,
-                "evacuation_overtime",
-                "How long the latest preemption has lasted beyond its victims' grace periods",
-                Gauge::default(),
-            ),
-            capacity: shown(
-                to,
-                "capacity",
-                "What servers may use in all, by resource class",
-                Family::default(),
-            ),
-            used: shown(
-                to,
-                "used",
-                "Used amount by resource class: normal (what no eviction frees), preemptible, \
-                 leaving",
-                Family::default(),
-            ),
-            free: shown(
-                to,
-                "free",
-                "Free amount by resource class and state (full: h_f, normal: h_n)",
-                Family::default(),
-            ),
+            cloud: CapacityMetrics::declare(to),
             registry: Arc::new(registry),
-        }
+        };
+        metrics.begin_at_zero();
+        metrics
     }
 }
 
 impl Metrics {
+    /// Creates the counters whose increase operators alert on with the value zero: the first
+    /// increment of a missing series would not be visible as an increase.
+    fn begin_at_zero(&self) {
+        let ended = [
+            PreemptionState::Done,
+            PreemptionState::Withdrawn,
+            PreemptionState::Refused,
+        ];
+        for (counters, kinds) in [
+            (&self.claims, &["taken", "refused", "failed", "stale"][..]),
+            (&self.victims, &["gone", "failed", "spared"]),
+            (&self.preemptions, &ended.map(PreemptionState::as_str)),
+            (
+                &self.decision_records,
+                &["recorded", "queue_full", "failed"],
+            ),
+            (&self.comebacks, &["resumed", "failed", "started_by_owner"]),
+        ] {
+            for kind in kinds {
+                drop(counters.get_or_create(&Label { kind }));
+            }
+        }
+    }
+
     /// A request was answered. Its identifier is the exemplar of its time.
     pub(crate) fn answered(&self, kind: &'static str, whole: Duration, request_id: Option<String>) {
         self.requests.get_or_create(&Label { kind }).inc();
@@ -325,69 +278,6 @@ impl Metrics {
         }
     }
 
-    /// The preemptible servers that run now, by project and flavor.
-    pub(crate) fn running(&self, servers: &BTreeMap<(&str, &str), u64>) {
-        // A project that has none any more goes.
-        self.running.clear();
-        for ((project, flavor), count) in servers {
-            let label = ProjectLabel {
-                project_id: (*project).to_owned(),
-                flavor: (*flavor).to_owned(),
-            };
-            let count = i64::try_from(*count).unwrap_or(i64::MAX);
-            self.running.get_or_create(&label).set(count);
-        }
-    }
-
-    /// The prices of flavors now.
-    #[allow(clippy::cast_precision_loss)] // Amounts for people, far below 2^53.
-    pub(crate) fn prices(&self, prices: impl Iterator<Item = (String, Money)>) {
-        self.prices.clear();
-        for (flavor, price) in prices {
-            let price = price.micros() as f64 / 1e6;
-            self.prices
-                .get_or_create(&FlavorLabel { flavor })
-                .set(price);
-        }
-    }
-
-    /// The latest preemption has lasted so long beyond its victims' grace periods.
-    #[allow(clippy::cast_precision_loss)] // A time for people.
-    pub(crate) fn overtime(&self, millis: i64) {
-        self.overtime.set(millis as f64 / 1e3);
-    }
-
-    /// Both states over all hosts.
-    pub(crate) fn capacity(&self, totals: &[ClassUsage]) {
-        for class in totals {
-            let resource_class = || class.class.to_string();
-            let label = ResourceLabel {
-                resource_class: resource_class(),
-            };
-            self.capacity.get_or_create(&label).set(class.capacity);
-            for (kind, amount) in [
-                ("normal", class.normal),
-                ("preemptible", class.preemptible),
-                ("leaving", class.leaving),
-            ] {
-                let resource_class = resource_class();
-                let label = UseLabel {
-                    resource_class,
-                    kind,
-                };
-                self.used.get_or_create(&label).set(amount);
-            }
-            for (state, amount) in [("full", class.free_full), ("normal", class.free_normal)] {
-                let resource_class = resource_class();
-                let label = ClassLabel {
-                    resource_class,
-                    state,
-                };
-                self.free.get_or_create(&label).set(amount);
-            }
-        }
-    }
-
     /// The page with the current values.
     pub(crate) fn text(&self, counts: Counts, under_way: usize) -> String {
         let number = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
@@ -411,9 +301,6 @@ mod tests {
         let id = Some("req-1".to_owned());
         metrics.answered("selected", Duration::from_millis(60), id);
         metrics.answered("left", Duration::from_millis(1), Some("x".repeat(65)));
-        let priced = [("large".to_owned(), Money::from_micros(120_000))];
-        metrics.prices(priced.into_iter());
-        metrics.overtime(1500);
         metrics.claim("stale");
         let counts = Counts {
             hosts: 3,
@@ -421,21 +308,16 @@ mod tests {
             preemptible: 2,
             ..Counts::default()
         };
-        let servers = BTreeMap::from([(("lab", "large"), 2)]);
-        metrics.running(&BTreeMap::from([(("web", "large"), 1)]));
-        metrics.running(&servers);
         let page = metrics.text(counts, 1);
-        assert!(!page.contains("\"web\""), "{page}");
         for line in [
             "ebbtide_requests_total{kind=\"selected\"} 2",
             "ebbtide_request_seconds_count{kind=\"whole\"} 3",
-            "ebbtide_price_per_hour{flavor=\"large\"} 0.12",
-            "ebbtide_evacuation_overtime_seconds 1.5",
             "ebbtide_claims_total{kind=\"stale\"} 1",
             "ebbtide_preemptions_under_way 1",
+            "ebbtide_victims_total{kind=\"failed\"} 0",
+            "ebbtide_preemptions_total{kind=\"withdrawn\"} 0",
             "ebbtide_hosts 3",
             "ebbtide_instances{kind=\"normal\"} 3",
-            "ebbtide_preemptible_servers{project_id=\"lab\",flavor=\"large\"} 2",
         ] {
             assert!(page.lines().any(|l| l == line), "{line} is not in\n{page}");
         }

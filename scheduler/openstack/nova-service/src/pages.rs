@@ -84,18 +84,20 @@ pub fn address(text: &str) -> Result<SocketAddr, NovaServiceError> {
 async fn metrics(State(pages): State<Pages>) -> impl IntoResponse {
     let now = clock::unix_micros();
     let counts = pages.facts.read(|cloud| {
-        pages.metrics.running(&cloud.running_preemptible());
+        let running = cloud.running_preemptible().into_iter();
+        let running = running.map(|((project, flavor), count)| (project, flavor, count));
+        pages.metrics.cloud.set_running(running);
         let priced = cloud.running_flavors().into_iter();
         let prices =
             priced.map(|(name, (id, base))| (name.to_owned(), pages.market.price_now(id, base)));
-        pages.metrics.prices(prices);
-        pages
-            .metrics
-            .capacity(&class_totals(&cloud.host_summaries(now)));
+        pages.metrics.cloud.set_prices(prices);
+        let totals = class_totals(&cloud.host_summaries(now));
+        pages.metrics.cloud.set_totals(&totals);
         cloud.counts()
     });
     let under_way = pages.preempting.under_way();
-    pages.metrics.overtime(pages.preempting.overtime_millis());
+    let overtime = pages.preempting.overtime_millis();
+    pages.metrics.cloud.set_overtime(overtime);
     (
         [(header::CONTENT_TYPE, ebbtide_metrics::CONTENT_TYPE)],
         pages.metrics.text(counts, under_way),
