@@ -24,6 +24,9 @@ pub(crate) const NORMAL: &str = "pet";
 pub(crate) const SPOT: &str = "spot";
 /// VCPUs of each host, as the region's agents have them.
 pub(crate) const SLOTS: u32 = 8;
+/// How long servers may take to run, and how often that is looked at.
+const PATIENCE: Duration = Duration::from_secs(300);
+const POLL: Duration = Duration::from_millis(500);
 /// How often is looked at what must not grow.
 const SAMPLE: Duration = Duration::from_secs(10);
 
@@ -53,14 +56,14 @@ pub(crate) struct Churn {
 
 /// Processor seconds so far.
 #[derive(Debug, Clone, Copy)]
-struct Cpu {
-    scheduler: f64,
-    broker: f64,
+pub(crate) struct Cpu {
+    pub(crate) scheduler: f64,
+    pub(crate) broker: f64,
     load: f64,
 }
 
 impl Cpu {
-    fn read(region: &Region) -> Result<Self> {
+    pub(crate) fn read(region: &Region) -> Result<Self> {
         let of = |pid: u32| crate::meters::process_cpu(&pid.to_string());
         Ok(Self {
             scheduler: of(region.scheduler_process()?.pid())?,
@@ -178,6 +181,41 @@ pub(crate) async fn run(region: &Region, options: &BenchOptions) -> Result<Churn
     })
 }
 
+/// Displaces servers for so long as the options say; how many.
+pub(crate) async fn displace(region: &Region, options: &BenchOptions) -> Result<u64> {
+    let mut background: JoinSet<Result<()>> = JoinSet::new();
+    let watcher = Watcher::of(region.scheduler().await?, &mut background).await?;
+    let span = Duration::from_secs(u64::from(options.seconds));
+    let began = clock::instant();
+    let before = sample(region, began).await?.evacuations;
+    let mut callers = JoinSet::new();
+    for n in 0..options.clients {
+        let (servers, watcher) = (region.servers().await?, watcher.clone());
+        callers.spawn(caller(servers, watcher, crate::host_name(n), began, span));
+    }
+    while let Some(done) = callers.join_next().await {
+        done??;
+    }
+    Ok(sample(region, began).await?.evacuations - before)
+}
+
+/// Waits until so many servers run.
+pub(crate) async fn all_run(region: &Region, count: u32) -> Result<()> {
+    let mut waited = Duration::ZERO;
+    loop {
+        let page = crate::meters::page(&region.address("http")?).await?;
+        let active = crate::meters::metric(&page, "servers{kind=\"active\"}")? as u32;
+        if active >= count {
+            return Ok(());
+        }
+        if waited >= PATIENCE {
+            bail!("only {active} of {count} servers run after {PATIENCE:?}");
+        }
+        tokio::time::sleep(POLL).await;
+        waited += POLL;
+    }
+}
+
 async fn caller(
     mut servers: ServersClient<RegionChannel>,
     watcher: Watcher,
@@ -280,7 +318,7 @@ async fn sample(region: &Region, began: Instant) -> Result<Sample> {
 }
 
 /// Resident memory of a process in MiB.
-fn resident(pid: u32) -> Result<u64> {
+pub(crate) fn resident(pid: u32) -> Result<u64> {
     let path = format!("/proc/{pid}/status");
     let text = std::fs::read_to_string(&path).with_context(|| path.clone())?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));

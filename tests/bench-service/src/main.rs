@@ -10,6 +10,7 @@
 //!   kernel count;
 //! - `churn` evacuates from end to end, `takeover` ends the scheduler on duty again and again;
 //!   `agents` and `watcher` are what both need;
+//! - `sizing` measures what a region needs at rest and how its database grows;
 //! - `report` says what came out, and what bounds it.
 
 /// One line of output. A reader that has gone away (`| head`) ends nothing and is no error:
@@ -33,6 +34,7 @@ mod cloud;
 mod load;
 mod meters;
 mod report;
+mod sizing;
 mod takeover;
 mod watcher;
 
@@ -116,6 +118,9 @@ pub(crate) struct BenchOptions {
     /// placement waits until it runs
     #[arg(long)]
     evacuate: bool,
+    /// Measure what a region needs at rest, and how its database grows: agents as with --evacuate
+    #[arg(long)]
+    sizing: bool,
     /// With --evacuate: the grace period of the victims
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=900))]
     grace: u32,
@@ -165,6 +170,7 @@ fn main() -> ExitCode {
         Outcome::Placed(report) => report.print(options.json),
         Outcome::Evacuated(churn) => churn.print(options.json),
         Outcome::TakenOver(takeovers) => takeovers.print(options.json),
+        Outcome::Sized(sizing) => sizing.print(options.json),
     }) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -179,6 +185,7 @@ enum Outcome {
     Placed(Box<LoadReport>),
     Evacuated(Box<churn::Churn>),
     TakenOver(Box<takeover::Takeovers>),
+    Sized(Box<sizing::Sizing>),
 }
 
 /// A host with an agent.
@@ -229,6 +236,9 @@ async fn measure(options: &BenchOptions) -> Result<Outcome> {
     if options.takeovers > 0 {
         let takeovers = takeover::run(options).await?;
         return Ok(Outcome::TakenOver(Box::new(takeovers)));
+    }
+    if options.sizing {
+        return Ok(Outcome::Sized(Box::new(sizing::run(options).await?)));
     }
     if options.evacuate {
         return evacuate(options).await;

@@ -109,6 +109,11 @@ pub(crate) fn process_cpu(process: &str) -> Result<f64> {
 /// Processor seconds of the process with this name that this one has started, or one that it has
 /// started.
 pub(crate) fn child_cpu(name: &str) -> Result<f64> {
+    process_cpu(&child(name)?.to_string())
+}
+
+/// Its identifier.
+pub(crate) fn child(name: &str) -> Result<u32> {
     for entry in std::fs::read_dir("/proc")? {
         let file = entry?.file_name();
         let Some(pid) = file.to_str().and_then(|text| text.parse::<u32>().ok()) else {
@@ -117,7 +122,7 @@ pub(crate) fn child_cpu(name: &str) -> Result<f64> {
         // It may have ended meanwhile.
         let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         if comm.trim() == name && is_ours(pid) {
-            return process_cpu(&pid.to_string());
+            return Ok(pid);
         }
     }
     anyhow::bail!("no process {name} of ours runs")

@@ -14,6 +14,7 @@ mod program;
 mod report;
 mod request;
 mod service;
+mod sizing;
 mod takeover;
 
 pub(crate) use report::warn_if_debug;
@@ -47,6 +48,8 @@ pub enum BenchCommand {
     /// Evacuations a second from end to end: agents, simulated hypervisors, and what grows
     /// meanwhile
     Evacuate(evacuate::EvacuateArgs),
+    /// What a region of so many hosts needs: processor time, memory, and how its database grows
+    Sizing(sizing::SizingArgs),
     /// How long no scheduler is on duty when one dies, hangs or ends
     Takeover(takeover::TakeoverArgs),
 }
@@ -66,6 +69,7 @@ pub fn run(context: &mut Context, command: BenchCommand) -> Result<(), CliError>
         BenchCommand::Nova(args) => nova::run(context, args),
         BenchCommand::Service(args) => service::run(context, &args),
         BenchCommand::Evacuate(args) => evacuate::run(context, &args),
+        BenchCommand::Sizing(args) => sizing::run(context, &args),
         BenchCommand::Takeover(args) => takeover::run(context, &args),
     }
 }
