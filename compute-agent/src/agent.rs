@@ -12,6 +12,7 @@ mod lock;
 mod publisher;
 mod session;
 mod steps;
+mod traces;
 
 use crate::clock::{Clock, SystemClock};
 use crate::driver::Driver;

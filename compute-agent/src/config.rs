@@ -9,6 +9,7 @@ use crate::protocol::AgentPolicy;
 use ebbtide_bus::{AmqpConfig, BrokerUrl, BusIdentity, QueueKind, QueuePrefix, TlsFiles};
 use ebbtide_model::settings::{Setting, Shape, Type, check_ranges};
 use ebbtide_model::{names, toml_text};
+use ebbtide_telemetry::TelemetrySettings;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -31,6 +32,7 @@ const TEXT_KEYS: &[&str] = &[
     "bus.certificate",
     "bus.key",
     "log.filter",
+    "telemetry.otlp_endpoint",
     "driver.nova.auth.password",
     "driver.nova.auth.token",
     "driver.nova.auth.application_credential_secret",
@@ -58,6 +60,8 @@ ebbtide_model::settings! {
         pub fence: FenceSettings;
         /// Logging.
         pub log: LogSettings;
+        /// Where traces of evacuations go.
+        pub telemetry: AgentTelemetry;
         /// The driver.
         pub driver: DriverSettings;
     }
@@ -191,6 +195,27 @@ ebbtide_model::settings! {
     }
 }
 
+ebbtide_model::settings! {
+    /// The table `telemetry`.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct AgentTelemetry: Default {
+        /// Where spans are sent by OTLP over gRPC, `http://HOST:PORT` or `https://HOST:PORT` (with
+        /// the system's roots). Not set: no traces. The agent traces what the scheduler traces.
+        pub otlp_endpoint: Option<String> = None => key("http://127.0.0.1:4317");
+    }
+}
+
+impl AgentTelemetry {
+    /// The settings of the exporter. An agent begins no trace of its own.
+    #[must_use]
+    pub fn settings(&self) -> TelemetrySettings {
+        TelemetrySettings {
+            otlp_endpoint: self.otlp_endpoint.clone(),
+            ..TelemetrySettings::default()
+        }
+    }
+}
+
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -283,9 +308,11 @@ impl Config {
             fence: section(&mut table, "fence")?,
             driver: driver(&mut table)?,
             log: section(&mut table, "log")?,
+            telemetry: section(&mut table, "telemetry")?,
         };
         if let Some(key) = table.keys().next() {
-            let known = "host, state_dir, bus, http, agent, evacuation, fence, driver, log";
+            let known =
+                "host, state_dir, bus, http, agent, evacuation, fence, driver, log, telemetry";
             return Err(AgentError::config(
                 key,
                 format!("it is unknown, use one of {known}"),
@@ -310,6 +337,10 @@ impl Config {
         self.fence
             .check()
             .map_err(|(key, problem)| AgentError::config(format!("fence.{key}"), problem))?;
+        self.telemetry
+            .settings()
+            .check()
+            .map_err(|error| AgentError::config("telemetry.otlp_endpoint", error.problem))?;
         registry::check(&self.driver.kind, &self.driver.settings)?;
         let filter = &self.log.filter;
         filter

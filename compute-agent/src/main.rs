@@ -77,6 +77,14 @@ fn run(args: &ConfigArgs) -> Result<(), AgentError> {
             path: config.state_dir.clone(),
             source,
         })?;
+        let traces = config.telemetry.settings();
+        let traces =
+            ebbtide_telemetry::start(&traces, "ebbtide-agent", &config.host).map_err(|error| {
+                AgentError::Config {
+                    key: "telemetry.otlp_endpoint".to_owned(),
+                    problem: error.problem,
+                }
+            })?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let context = DriverContext {
             host: config.host.clone(),
@@ -111,7 +119,10 @@ fn run(args: &ConfigArgs) -> Result<(), AgentError> {
         let mut is_ready = false;
         loop {
             tokio::select! {
-                served = &mut serving => return served,
+                served = &mut serving => {
+                    traces.finish().await;
+                    return served;
+                }
                 () = health.opened(), if !is_ready => {
                     is_ready = true;
                     service_manager::ready(&format!("agent of {}", config.host));

@@ -11,6 +11,7 @@ use crate::protocol::ReportId;
 use ebbtide_bus::{Bus, BusError, Outgoing, QueueName};
 use ebbtide_model::message::{Body, Heartbeat, HostedServer, HostedState, Message};
 use ebbtide_model::{MessageId, ModelError, ServerId};
+use ebbtide_telemetry::Span;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -65,10 +66,13 @@ pub(super) enum PublishResult {
     Impossible(ReportId, String),
 }
 
+/// A report, and the span that ends when the broker has confirmed it.
+type TracedReport = (ReportId, Message, Span);
+
 /// The session's end of the publisher.
 #[derive(Debug)]
 pub(super) struct Publisher {
-    reports: mpsc::UnboundedSender<(ReportId, Message)>,
+    reports: mpsc::UnboundedSender<TracedReport>,
     sent: mpsc::UnboundedReceiver<PublishResult>,
     heartbeat: Arc<Notify>,
     last_list: Arc<Mutex<Option<Servers>>>,
@@ -110,10 +114,10 @@ impl Publisher {
         (publisher, work)
     }
 
-    pub(super) fn send(&mut self, report: ReportId, message: Message) {
+    pub(super) fn send(&mut self, report: ReportId, message: Message, span: Span) {
         // This fails only if the worker has ended, at the end of the session. The journal has the
         // report then.
-        if self.reports.send((report, message)).is_ok() {
+        if self.reports.send((report, message, span)).is_ok() {
             self.under_way += 1;
         }
     }
@@ -161,7 +165,7 @@ async fn wait_for_pause(pause: &mut Option<Pin<Box<Sleep>>>) {
 impl Worker {
     async fn run(
         mut self,
-        mut to_send: mpsc::UnboundedReceiver<(ReportId, Message)>,
+        mut to_send: mpsc::UnboundedReceiver<TracedReport>,
         done: mpsc::UnboundedSender<PublishResult>,
         heartbeat: Arc<Notify>,
     ) {
@@ -178,11 +182,15 @@ impl Worker {
                     return;
                 },
                 report = to_send.recv(), if speaks => {
-                    let Some((report, message)) = report else { return };
-                    let sent = match self.send(&message).await {
+                    let Some((report, message, mut span)) = report else { return };
+                    let sent = match self.send(&message, &span).await {
                         Ok(()) => PublishResult::Confirmed(report),
-                        Err(reason) => PublishResult::Impossible(report, reason),
+                        Err(reason) => {
+                            span.fail(|| reason.clone());
+                            PublishResult::Impossible(report, reason)
+                        }
                     };
+                    drop(span);
                     if done.send(sent).is_err() {
                         return;
                     }
@@ -200,12 +208,13 @@ impl Worker {
     }
 
     /// Sends a report until the broker has confirmed it. `Err` only if it can never be sent.
-    async fn send(&self, message: &Message) -> Result<(), String> {
+    async fn send(&self, message: &Message, span: &Span) -> Result<(), String> {
         let body = match message.to_bytes() {
             Ok(body) => body,
             Err(error) => return Err(Self::impossible(message, &error)),
         };
-        let outgoing = Outgoing::cloud_event(message.id.0, body);
+        let header = span.context().map(|context| context.to_string());
+        let outgoing = Outgoing::cloud_event(message.id.0, body).traced(header);
         loop {
             let error = match self.publish(&outgoing).await {
                 Ok(()) => {

@@ -8,6 +8,7 @@ use super::drive::{ActionResult, drive};
 use super::fail_points;
 use super::publisher::{PublishResult, Publisher, SenderIdentity, Worker, in_short};
 use super::steps::ClockWatch;
+use super::traces::Traces;
 use super::{Agent, AgentConfig};
 use crate::clock::Clock;
 use crate::driver::{Driver, DriverError, ServerView};
@@ -57,6 +58,7 @@ pub(super) struct AgentSession {
     /// The first effects of the restored protocol.
     first: Vec<AgentEffect>,
     deliveries: HashMap<DeliveryTag, Delivery>,
+    traces: Traces,
     next_token: u64,
     publisher: Publisher,
     /// The publisher's work; ends with the session.
@@ -132,6 +134,7 @@ impl AgentSession {
             core,
             first,
             deliveries: HashMap::new(),
+            traces: Traces::default(),
             next_token: 1,
             publisher,
             _worker: worker,
@@ -319,6 +322,8 @@ impl AgentSession {
                 self.health.command();
                 let token = DeliveryTag(self.next_token);
                 self.next_token += 1;
+                self.traces
+                    .received(token, &delivery, &message, &self.config.host);
                 self.deliveries.insert(token, delivery);
                 Some(AgentInput::Command { token, message })
             }
@@ -342,7 +347,7 @@ impl AgentSession {
         });
     }
 
-    fn handle_result(&self, answer: ActionResult) -> AgentInput {
+    fn handle_result(&mut self, answer: ActionResult) -> AgentInput {
         let ActionResult {
             action,
             server_id,
@@ -351,6 +356,7 @@ impl AgentSession {
         } = answer;
         fail_points::after_result(&result);
         self.health.called(result.is_ok());
+        self.traces.answered(action, server_id, &result);
         match &result {
             Ok(done) => tracing::debug!(%server_id, action = words, ?done, "the hypervisor did it"),
             Err(error) => {
@@ -416,6 +422,7 @@ impl AgentSession {
                     what,
                 } => {
                     tracing::info!(%server_id, action = what.words(), "asking the hypervisor");
+                    self.traces.calls(action, server_id, &what);
                     let driver = Arc::clone(&self.driver);
                     let limit = self.config.action_timeout;
                     let host = || self.config.host.clone();
@@ -430,13 +437,18 @@ impl AgentSession {
                         Arc::clone(&self.clock),
                     ));
                 }
-                AgentEffect::Publish { report, message } => self.publisher.send(report, message),
+                AgentEffect::Publish { report, message } => {
+                    let span = self.traces.report(&message.body);
+                    self.publisher.send(report, message, span);
+                }
                 AgentEffect::Ack(token) => {
+                    self.traces.settled(token);
                     if let Some(delivery) = self.deliveries.remove(&token) {
                         fail_points::acknowledge(delivery).await;
                     }
                 }
                 AgentEffect::DeadLetter(token, reason) => {
+                    self.traces.settled(token);
                     if let Some(delivery) = self.deliveries.remove(&token) {
                         self.dead_letter(delivery, reason);
                     }

@@ -1,6 +1,7 @@
 //! Metrics of the agents of this process for Prometheus.
 
 use ebbtide_metrics::shown;
+use ebbtide_telemetry::SpanCounts;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -28,6 +29,7 @@ pub(super) struct Metrics {
     commands: Family<HostLabel, Counter>,
     reports: Family<HostLabel, Counter>,
     calls: Family<CallLabel, Counter>,
+    _trace_spans: SpanCounts,
 }
 
 impl fmt::Debug for Metrics {
@@ -76,6 +78,13 @@ impl Default for Metrics {
                 "hypervisor_calls",
                 "Calls of the hypervisor by outcome",
                 Family::default(),
+            ),
+            _trace_spans: shown(
+                to,
+                "trace_spans",
+                "Spans of traces: sent, refused by the collector, lost because it was away, \
+                 dropped because too many waited",
+                ebbtide_telemetry::span_counts(),
             ),
             registry,
         }

@@ -105,6 +105,9 @@ pub struct Outgoing {
     pub content_type: String,
     /// The message itself. At most [`MAX_BODY_BYTES`].
     pub body: Vec<u8>,
+    /// The context of the trace of which sending this is a part, for the header `traceparent` (W3C
+    /// Trace Context). Not sent without one.
+    pub traceparent: Option<String>,
 }
 
 impl Outgoing {
@@ -119,7 +122,15 @@ impl Outgoing {
             message_id,
             content_type: Self::CLOUD_EVENT.to_owned(),
             body,
+            traceparent: None,
         }
+    }
+
+    /// The same as a part of a trace.
+    #[must_use]
+    pub fn traced(mut self, traceparent: Option<String>) -> Self {
+        self.traceparent = traceparent;
+        self
     }
 
     /// Checks the limits that hold on every carrier, so that no message works in one mode only.
@@ -251,6 +262,7 @@ mod tests {
             message_id: Uuid::nil(),
             content_type: content_type.to_owned(),
             body: vec![0; bytes],
+            traceparent: None,
         }
     }
 

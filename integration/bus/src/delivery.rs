@@ -136,6 +136,9 @@ pub struct Delivery {
     pub queue: QueueName,
     /// Why it is a dead letter, if it is one.
     pub dead_letter: Option<DeadLetterNote>,
+    /// The context of the trace of which its sending was a part, if its publisher sent one. Not
+    /// checked.
+    pub traceparent: Option<String>,
     /// How long `body` was before [`Delivery::cut_short`].
     cut_from_bytes: Option<u64>,
     settle: Option<Box<dyn Settle>>,
@@ -164,6 +167,7 @@ pub(crate) struct ReceivedMessage {
     pub(crate) user: Option<String>,
     pub(crate) redelivered: bool,
     pub(crate) dead_letter: Option<DeadLetterNote>,
+    pub(crate) traceparent: Option<String>,
 }
 
 impl Delivery {
@@ -183,6 +187,7 @@ impl Delivery {
             redelivered: received.redelivered,
             queue,
             dead_letter: received.dead_letter,
+            traceparent: received.traceparent,
             cut_from_bytes: None,
             settle: Some(settle),
         }
@@ -246,6 +251,7 @@ impl Delivery {
                 self.content_type.clone()
             },
             body: self.body.clone(),
+            traceparent: self.traceparent.clone(),
         };
         settle.publish_dead_letter(&message, &note).await?;
         tracing::warn!(

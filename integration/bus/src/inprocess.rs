@@ -374,6 +374,7 @@ impl DeliverySource for InProcessSource {
             user: None,
             redelivered: stored.redelivered,
             dead_letter: stored.dead_letter.as_deref().cloned(),
+            traceparent: stored.message.traceparent.clone(),
         };
         let settle = InProcessSettle {
             shared: Arc::clone(&self.shared),

@@ -17,6 +17,7 @@ use ebbtide_model::ModelError;
 use ebbtide_model::message::Message;
 use ebbtide_region::Report;
 use ebbtide_runtime::task::pause;
+use ebbtide_telemetry::TraceContext;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -155,10 +156,11 @@ impl Reader {
         };
         // Neither the bus nor the acknowledgement needs the body.
         delivery.cut_short();
+        let trace = TraceContext::received(delivery.traceparent.as_deref());
         let place = fail_points::acknowledges(&message);
         // Submitted here, so that reports keep their order. A task waits for the answer, so that
         // reports share a commit.
-        match region_actor.submit(Report(message)).await {
+        match ebbtide_telemetry::within(trace, region_actor.submit(Report(message))).await {
             Err(_) => delivery.retry().await,
             Ok(answered) => {
                 let stop = tasks.stop().clone();

@@ -33,6 +33,7 @@ mod plugins;
 pub mod region_actor;
 mod run;
 mod ticker;
+mod traces;
 mod wire;
 
 /// The configuration is a separate crate, so that `ebbtide-manage config check` judges a file as

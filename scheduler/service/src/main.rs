@@ -2,6 +2,7 @@
 
 use clap::Parser;
 use ebbtide_nova_service::{NovaServiceError, PROGRAM};
+use ebbtide_runtime::ids;
 use ebbtide_scheduler::args::Args;
 use ebbtide_scheduler::nova;
 use ebbtide_scheduler::openstack_api::OpenStackApiConfig;
@@ -12,7 +13,7 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::process::ExitCode;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 fn main() -> ExitCode {
@@ -125,13 +126,25 @@ fn print_text(text: &str) {
 }
 
 async fn run(config: Config, args: &Args) -> Result<(), ServiceError> {
-    let stop = CancellationToken::new();
     let watched = |kind| signal(kind).map_err(|e| ServiceError::Config(format!("signals: {e}")));
     let (mut terminate, mut interrupt, mut hangup) = (
         watched(SignalKind::terminate())?,
         watched(SignalKind::interrupt())?,
         watched(SignalKind::hangup())?,
     );
+    let traces = ebbtide_telemetry::start(&config.telemetry, "ebbtide-scheduler", &ids::short())
+        .map_err(|error| ServiceError::Config(error.to_string()))?;
+    let ended = serve(config, args, (&mut terminate, &mut interrupt, &mut hangup)).await;
+    traces.finish().await;
+    ended
+}
+
+async fn serve(
+    config: Config,
+    args: &Args,
+    (terminate, interrupt, hangup): (&mut Signal, &mut Signal, &mut Signal),
+) -> Result<(), ServiceError> {
+    let stop = CancellationToken::new();
     let bus = ebbtide_scheduler::open_bus(&config)?;
     let running = ebbtide_scheduler::start(config, bus, stop.clone()).await?;
     if let Some(path) = &args.ready_file {

@@ -7,6 +7,7 @@ use ebbtide_model::{CloudEvent, DecisionId, DecisionOutcome};
 use ebbtide_plugins::Plugin;
 use ebbtide_region::RegionFigures;
 use ebbtide_runtime::clock;
+use ebbtide_telemetry::{SpanCounts, TraceContext};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::exemplar::HistogramWithExemplars;
@@ -29,11 +30,9 @@ struct Label {
     kind: String,
 }
 
-/// The label of an exemplar: `ebbtide explain` shows the decision.
-#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct DecisionLabel {
-    decision_id: String,
-}
+/// The labels of an exemplar: `ebbtide explain` shows the decision, a store of traces the trace.
+/// OpenMetrics allows 128 characters in all; these are 87.
+type DecisionLabels = Vec<(&'static str, String)>;
 
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct SenderLabel {
@@ -58,7 +57,7 @@ impl std::fmt::Debug for Metrics {
 pub(crate) struct Metrics {
     registry: Arc<Registry>,
     decisions: Family<Label, Counter>,
-    decision_seconds: HistogramWithExemplars<DecisionLabel>,
+    decision_seconds: HistogramWithExemplars<DecisionLabels>,
     evacuations: Family<Label, Counter>,
     victims: Counter,
     commits: Family<Label, Counter>,
@@ -83,6 +82,7 @@ pub(crate) struct Metrics {
     plugin_calls: Family<PluginLabel, Counter>,
     plugins: Family<Label, Gauge>,
     cloud: CapacityMetrics,
+    _trace_spans: SpanCounts,
 }
 
 /// Counts refusals by reason, wherever a mode of the service has its metrics. Cheap to clone.
@@ -231,6 +231,13 @@ impl Metrics {
                 Family::default(),
             ),
             cloud: CapacityMetrics::declare(to),
+            _trace_spans: shown(
+                to,
+                "trace_spans",
+                "Spans of traces: sent, refused by the collector, lost because it was away, \
+                 dropped because too many waited",
+                ebbtide_telemetry::span_counts(),
+            ),
             registry: Arc::new(registry),
         };
         metrics.begin_at_zero();
@@ -254,10 +261,18 @@ impl Metrics {
         }
     }
 
-    /// A request was decided. The decision's identifier, if it is stored, is the exemplar.
-    pub(crate) fn decided(&self, took: Duration, decision: Option<DecisionId>) {
-        let exemplar = decision.map(|id| DecisionLabel {
-            decision_id: id.to_string(),
+    /// A request was decided. The decision's identifier, if it is stored, is the exemplar, with the
+    /// request's trace, if it has one.
+    pub(crate) fn decided(
+        &self,
+        took: Duration,
+        decision: Option<DecisionId>,
+        trace: Option<TraceContext>,
+    ) {
+        let exemplar = decision.map(|id| {
+            let mut labels = vec![("decision_id", id.to_string())];
+            labels.extend(trace.map(|trace| ("trace_id", trace.trace_id())));
+            labels
         });
         self.decision_seconds
             .observe(took.as_secs_f64(), exemplar, Some(clock::wall()));

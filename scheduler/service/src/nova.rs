@@ -10,6 +10,7 @@ use ebbtide_nova_service::{
 use ebbtide_runtime::task::{self, Task};
 use ebbtide_service_manager as service_manager;
 use ebbtide_service_manager::health::HealthError;
+use ebbtide_telemetry::TelemetrySettings;
 use std::fs::OpenOptions;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
@@ -125,6 +126,24 @@ pub async fn run(args: &Args, conf: &NovaConf) -> Result<(), NovaServiceError> {
         let stop = CancellationToken::new();
         return shadow(args, conf, stop, &mut terminate, &mut interrupt).await;
     }
+    let traces = TelemetrySettings {
+        otlp_endpoint: conf.ebbtide.otlp_endpoint.clone(),
+        sample: conf.ebbtide.trace_sample,
+    };
+    let wrong = |problem: String| NovaServiceError::Config(format!("nova.conf: {problem}"));
+    let traces = ebbtide_telemetry::start(&traces, PROGRAM, &conf.general.host)
+        .map_err(|error| wrong(format!("[ebbtide] otlp_endpoint {}", error.problem)))?;
+    let signals = (&mut terminate, &mut interrupt, &mut hangup);
+    let ended = Box::pin(serve(args, conf, signals)).await;
+    traces.finish().await;
+    ended
+}
+
+async fn serve(
+    args: &Args,
+    conf: &NovaConf,
+    (terminate, interrupt, hangup): (&mut Signal, &mut Signal, &mut Signal),
+) -> Result<(), NovaServiceError> {
     let api = OpenStackApiConfig::read(args, conf)?;
     let limits = openstack_api::limits(args, conf)?;
     let limits = limits.map(|reader| Arc::new(reader) as Arc<dyn LimitSource>);
@@ -133,7 +152,7 @@ pub async fn run(args: &Args, conf: &NovaConf) -> Result<(), NovaServiceError> {
     tokio::pin!(opening);
     let service = tokio::select! {
         service = &mut opening => service?,
-        () = wait_for_end_signal(&mut terminate, &mut interrupt) => {
+        () = wait_for_end_signal(terminate, interrupt) => {
             stop.cancel();
             return Ok(());
         }
@@ -159,7 +178,7 @@ pub async fn run(args: &Args, conf: &NovaConf) -> Result<(), NovaServiceError> {
     service_manager::ready(&format!("scheduler.{}", conf.general.host));
     loop {
         tokio::select! {
-            () = wait_for_end_signal(&mut terminate, &mut interrupt) => break,
+            () = wait_for_end_signal(terminate, interrupt) => break,
             () = stop.cancelled() => break,
             _ = hangup.recv() => service.reload(read(args)).await,
         }

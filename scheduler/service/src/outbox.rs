@@ -9,11 +9,14 @@ use crate::Tasks;
 use crate::fail_points;
 use crate::metrics::Metrics;
 use crate::region_actor::RegionActor;
+use crate::traces::message_name;
 use ebbtide_bus::{Bus, BusError, Outgoing, QueuePrefix};
 use ebbtide_model::MessageId;
+use ebbtide_model::message::Message;
 use ebbtide_model::record::{Change, OutboxMessage};
 use ebbtide_region::OutboxConfirmation;
 use ebbtide_runtime::task::pause;
+use ebbtide_telemetry::{Span, SpanKind, TraceContext};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -253,8 +256,10 @@ impl Sender {
 
     async fn send(&self, host: &str, message: &OutboxMessage) -> Result<(), BusError> {
         let queue = self.prefix.agent(host)?;
-        let outgoing = Outgoing::cloud_event(message.id.0, message.body.clone());
-        match self.bus.publish(&queue, &outgoing).await {
+        let mut span = span_of(message);
+        let header = span.context().map(|context| context.to_string());
+        let outgoing = Outgoing::cloud_event(message.id.0, message.body.clone()).traced(header);
+        let sent = match self.bus.publish(&queue, &outgoing).await {
             // The agent has never run, because it declares its queue when it starts. The queue
             // keeps the message until then.
             Err(BusError::Unroutable { .. }) => {
@@ -262,6 +267,21 @@ impl Sender {
                 self.bus.publish(&queue, &outgoing).await
             }
             outcome => outcome,
-        }
+        };
+        sent.inspect_err(|error| span.fail(|| error.to_string()))
     }
+}
+
+/// The span of one attempt to send a message, if the message belongs to a trace.
+fn span_of(message: &OutboxMessage) -> Span {
+    let trace = TraceContext::of_event(&message.body);
+    let Some(Ok(read)) = trace.map(|_| Message::from_bytes(&message.body)) else {
+        return Span::default();
+    };
+    let mut span = Span::part(message_name(&read.body), SpanKind::Producer, trace);
+    span.set("ebbtide.host", || message.host.clone());
+    if let Some(server) = read.body.server_id() {
+        span.set("ebbtide.server_id", || server.to_string());
+    }
+    span
 }

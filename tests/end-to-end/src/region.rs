@@ -64,7 +64,7 @@ pub enum Database {
 }
 
 /// A simulated hypervisor that is quick.
-const SIMULATED: &str = "\
+pub const SIMULATED: &str = "\
 [driver]
 kind = \"simulated\"
 [driver.simulated]

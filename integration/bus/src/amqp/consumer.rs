@@ -22,7 +22,9 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::Shared;
-use super::publisher::{BYTES_HEADER, ORIGIN_HEADER, REASON_HEADER, USER_HEADER};
+use super::publisher::{
+    BYTES_HEADER, MAX_TRACE_BYTES, ORIGIN_HEADER, REASON_HEADER, TRACE_HEADER, USER_HEADER,
+};
 use super::topology::{StepError, declare_queue};
 use crate::backoff::ExponentialBackoff;
 use crate::bus::DeliverySource;
@@ -335,6 +337,9 @@ fn deliver(
             .map(ToString::to_string)
             .unwrap_or_default(),
         dead_letter: properties.headers().as_ref().and_then(dead_letter_note),
+        traceparent: properties.headers().as_ref().and_then(|headers| {
+            text(headers, TRACE_HEADER).filter(|context| context.len() <= MAX_TRACE_BYTES)
+        }),
         user: properties.user_id().as_ref().map(ToString::to_string),
         redelivered: delivery.redelivered,
         body: delivery.data,
@@ -349,13 +354,17 @@ fn deliver(
     Delivery::new(queue.clone(), received, Box::new(settle))
 }
 
-/// Our own note, or what RabbitMQ writes when a quorum queue gives a message up.
-fn dead_letter_note(headers: &FieldTable) -> Option<DeadLetterNote> {
-    let text = |name: &str| match headers.inner().get(name)? {
+fn text(headers: &FieldTable, name: &str) -> Option<String> {
+    match headers.inner().get(name)? {
         AMQPValue::LongString(value) => Some(value.to_string()),
         AMQPValue::ShortString(value) => Some(value.to_string()),
         _ => None,
-    };
+    }
+}
+
+/// Our own note, or what RabbitMQ writes when a quorum queue gives a message up.
+fn dead_letter_note(headers: &FieldTable) -> Option<DeadLetterNote> {
+    let text = |name: &str| text(headers, name);
     if let Some(reason) = text(REASON_HEADER) {
         return Some(DeadLetterNote {
             reason,

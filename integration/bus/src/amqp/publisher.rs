@@ -22,6 +22,11 @@ pub(crate) const USER_HEADER: &str = "ebbtide-dead-letter-user";
 /// Header with [`DeadLetterNote::cut_from_bytes`], as text.
 pub(crate) const BYTES_HEADER: &str = "ebbtide-dead-letter-bytes";
 
+/// Header with [`Outgoing::traceparent`], by the name that W3C's Trace Context for AMQP gives it.
+pub(crate) const TRACE_HEADER: &str = "traceparent";
+/// A longer text is no context: that of version 00 has 55 bytes, and later versions may add parts.
+pub(crate) const MAX_TRACE_BYTES: usize = 256;
+
 /// AMQP's code for "write it to disk" (basic.delivery-mode).
 const PERSISTENT: u8 = 2;
 
@@ -127,22 +132,23 @@ fn properties(
         Some(user) => properties.with_user_id(user.into()),
         None => properties,
     };
-    match note {
-        None => properties,
-        Some(note) => {
-            let mut headers = FieldTable::default();
-            let bytes = note.cut_from_bytes.map(|bytes| bytes.to_string());
-            for (name, value) in [
-                (REASON_HEADER, Some(&note.reason)),
-                (ORIGIN_HEADER, Some(&note.queue)),
-                (USER_HEADER, note.user.as_ref()),
-                (BYTES_HEADER, bytes.as_ref()),
-            ] {
-                if let Some(value) = value {
-                    headers.insert(name.into(), AMQPValue::LongString(value.as_str().into()));
-                }
-            }
-            properties.with_headers(headers)
+    let cut_from = note.and_then(|note| note.cut_from_bytes);
+    let bytes = cut_from.map(|bytes| bytes.to_string());
+    let headers = [
+        (TRACE_HEADER, message.traceparent.as_ref()),
+        (REASON_HEADER, note.map(|note| &note.reason)),
+        (ORIGIN_HEADER, note.map(|note| &note.queue)),
+        (USER_HEADER, note.and_then(|note| note.user.as_ref())),
+        (BYTES_HEADER, bytes.as_ref()),
+    ];
+    if headers.iter().all(|(_, value)| value.is_none()) {
+        return properties;
+    }
+    let mut table = FieldTable::default();
+    for (name, value) in headers {
+        if let Some(value) = value {
+            table.insert(name.into(), AMQPValue::LongString(value.as_str().into()));
         }
     }
+    properties.with_headers(table)
 }

@@ -25,12 +25,14 @@ pub async fn a_message_arrives_as_it_was_sent(carrier: &dyn Carrier) {
         message_id: Uuid::new_v4(),
         content_type: "application/cloudevents+json".to_owned(),
         body: vec![0, 1, 2, 255, b'{', b'\n'],
+        traceparent: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_owned()),
     };
     bus.publish(&queue, &sent).await.unwrap();
     let got = next(&mut subscription).await;
     assert_eq!(got.message_id, sent.message_id);
     assert_eq!(got.content_type, sent.content_type);
     assert_eq!(got.body, sent.body);
+    assert_eq!(got.traceparent, sent.traceparent);
     assert_eq!(got.queue, queue);
     assert_eq!(got.dead_letter, None);
     assert!(!got.redelivered);

@@ -291,6 +291,20 @@ options! {
             "The form of log lines: text, json, or oslo: as oslo.log writes those of OpenStack's \
              services, with request id, user and project.",
         );
+    OTLP_ENDPOINT: Opt::text(GROUP, "otlp_endpoint")
+        .help(
+            "http://127.0.0.1:4317",
+            "Where spans of traces are sent by OTLP over gRPC, http:// or https:// (with the system's \
+             roots). Not set: no traces. The same in the agents' files, or a trace ends at the notice.",
+        );
+    TRACE_SAMPLE: Opt::float(GROUP, "trace_sample")
+        .between_floats(0.0, 1.0)
+        .default("1.0")
+        .help(
+            "0.01",
+            "Share of the requests that are traced, from 0 to 1. One that Nova traces with osprofiler \
+             is traced.",
+        );
     NAME: Opt::text(GROUP, "name")
         .help(
             "scheduler-1",
@@ -421,6 +435,10 @@ pub struct EbbtideSection {
     pub bus_prefix: Option<String>,
     /// The form of log lines; text.
     pub log_format: LogFormat,
+    /// Where spans are sent; `None`: no traces.
+    pub otlp_endpoint: Option<String>,
+    /// Share of the requests that are traced; 1.
+    pub trace_sample: f64,
     /// This scheduler's name in the ledger; `None`: `[DEFAULT] host`.
     pub name: Option<String>,
 }
@@ -499,6 +517,8 @@ impl EbbtideSection {
                 Some("oslo") => LogFormat::Oslo,
                 _ => LogFormat::Text,
             },
+            otlp_endpoint: text(&OTLP_ENDPOINT)?,
+            trace_sample: config.float(&TRACE_SAMPLE)?.unwrap_or(1.0),
             name: text(&NAME)?,
         })
     }

@@ -28,6 +28,8 @@ use tracing::Instrument as _;
 const AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
 /// The header of a service that asks on behalf of a user, with the service's own token.
 const SERVICE_TOKEN: HeaderName = HeaderName::from_static("x-service-token");
+/// The context of the caller's trace (W3C Trace Context).
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// The header of a reader of events that has read some before.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
@@ -174,6 +176,9 @@ where
     }
     if let Some(token) = parts.headers.get(SERVICE_TOKEN) {
         metadata.insert(SERVICE_TOKEN, token.clone());
+    }
+    if let Some(context) = parts.headers.get(TRACEPARENT) {
+        metadata.insert(TRACEPARENT, context.clone());
     }
     ids.add_to(&mut metadata);
     let mut extensions = parts.extensions.clone();

@@ -30,6 +30,7 @@ mod run;
 mod select;
 mod settings;
 mod shadow;
+mod traces;
 pub mod upgrade_check;
 mod what_if;
 

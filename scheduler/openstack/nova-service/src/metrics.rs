@@ -6,6 +6,7 @@ use ebbtide_capacity_metrics::CapacityMetrics;
 use ebbtide_metrics::{shown, shown_seconds};
 use ebbtide_nova_cloud::Counts;
 use ebbtide_runtime::clock;
+use ebbtide_telemetry::SpanCounts;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::exemplar::HistogramWithExemplars;
@@ -22,10 +23,8 @@ struct Label {
 }
 
 /// The label of an exemplar: the request's lines in the logs of all services have it.
-#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct RequestLabel {
-    request_id: String,
-}
+/// With the identifier of the trace, if the request has one.
+type RequestLabels = Vec<(&'static str, String)>;
 
 /// The longest identifier of a request that becomes an exemplar, because OpenMetrics allows 128
 /// characters in all. Nova's have 40.
@@ -43,8 +42,9 @@ struct HeadroomLabel {
 pub(crate) struct Metrics {
     registry: Arc<Registry>,
     requests: Family<Label, Counter>,
-    seconds: Family<Label, HistogramWithExemplars<RequestLabel>>,
+    seconds: Family<Label, HistogramWithExemplars<RequestLabels>>,
     claims: Family<Label, Counter>,
+    _trace_spans: SpanCounts,
     questions: Counter,
     preemptions: Family<Label, Counter>,
     victims: Family<Label, Counter>,
@@ -65,7 +65,7 @@ pub(crate) struct Metrics {
 impl Default for Metrics {
     fn default() -> Self {
         // 0.1 ms to 7 minutes, by factors of four.
-        let seconds: fn() -> HistogramWithExemplars<RequestLabel> =
+        let seconds: fn() -> HistogramWithExemplars<RequestLabels> =
             || HistogramWithExemplars::new(exponential_buckets(1e-4, 4.0, 12));
         let mut registry = Registry::with_prefix("ebbtide");
         let to = &mut registry;
@@ -79,6 +79,13 @@ impl Default for Metrics {
                 Family::new_with_constructor(seconds),
             ),
             claims: shown(to, "claims", "Claims by outcome", Family::default()),
+            _trace_spans: shown(
+                to,
+                "trace_spans",
+                "Spans of traces: sent, refused by the collector, lost because it was away, \
+                 dropped because too many waited",
+                ebbtide_telemetry::span_counts(),
+            ),
             questions: shown(
                 to,
                 "placement_questions",
@@ -195,7 +202,12 @@ impl Metrics {
     pub(crate) fn answered(&self, kind: &'static str, whole: Duration, request_id: Option<String>) {
         self.requests.get_or_create(&Label { kind }).inc();
         let request_id = request_id.filter(|id| id.len() <= LONGEST_REQUEST_ID);
-        let exemplar = request_id.map(|request_id| RequestLabel { request_id });
+        let exemplar = request_id.map(|request_id| {
+            let mut labels = vec![("request_id", request_id)];
+            let trace = ebbtide_telemetry::current();
+            labels.extend(trace.map(|trace| ("trace_id", trace.trace_id())));
+            labels
+        });
         self.seconds
             .get_or_create(&Label { kind: "whole" })
             .observe(whole.as_secs_f64(), exemplar, Some(clock::wall()));

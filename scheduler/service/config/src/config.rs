@@ -11,6 +11,7 @@ use ebbtide_engine::EngineConfig;
 use ebbtide_model::{Seconds, names, settings, toml_text};
 use ebbtide_plugins::PluginConfig;
 use ebbtide_region::RegionConfig;
+use ebbtide_telemetry::TelemetrySettings;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -41,6 +42,8 @@ ebbtide_model::settings! {
         pub quotas: Quotas = Quotas::default();
         /// What is written about the service's own work.
         pub log: Log = Log::default();
+        /// Where traces of requests and evacuations go.
+        pub telemetry: TelemetrySettings = TelemetrySettings::default();
         /// How servers, victims and agents are treated.
         pub region: RegionConfig = RegionConfig::default();
         /// How decisions are made.
@@ -337,6 +340,9 @@ impl Config {
             return wrong("bus.urls is empty: name at least one broker".to_owned());
         }
         self.check_plugins()?;
+        self.telemetry
+            .check()
+            .map_err(|error| ConfigError::Wrong(error.to_string()))?;
         settings::check_ranges(self).map_err(|range| ConfigError::Wrong(range.to_string()))?;
         ebbtide_bus::QueuePrefix::new(&self.bus.prefix)?;
         for url in &self.bus.urls {

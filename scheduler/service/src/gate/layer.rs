@@ -6,13 +6,14 @@ use crate::error::ServiceError;
 use crate::wire::Peer;
 use ebbtide_access::{AccessRequirement, rule_of};
 use ebbtide_listen::{CallBody, CallGuard};
+use ebbtide_telemetry::{Span, TRACEPARENT, TraceContext};
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use tonic::Status;
 use tonic::body::Body;
-use tonic::codegen::http::{Request, Response};
+use tonic::codegen::http::{HeaderMap, Request, Response};
+use tonic::{Code, Status};
 use tower::{Layer, Service};
 
 /// Puts the gate in front of a service.
@@ -68,12 +69,14 @@ where
             ));
             return Box::pin(std::future::ready(Ok(status.into_http())));
         };
+        let mut span = begin_span(path, request.headers());
+        let trace = span.context();
         let gate = self.gate.clone();
         // `poll_ready` was called on the present service, so that one handles the request; the
         // clone replaces it.
         let ready = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, ready);
-        Box::pin(async move {
+        let admitted = async move {
             if rule.need != AccessRequirement::Nothing {
                 let peer = request.extensions().get::<Peer>();
                 match gate.admit(rule, &credentials, peer).await {
@@ -104,8 +107,37 @@ where
                     .into_http())
                 }
             }
+        };
+        if trace.is_none() {
+            return Box::pin(admitted);
+        }
+        Box::pin(async move {
+            let answer = ebbtide_telemetry::within(trace, admitted).await?;
+            if let Some(status) = Status::from_header_map(answer.headers()) {
+                span.set("rpc.grpc.status_code", || {
+                    i64::from(i32::from(status.code()))
+                });
+                if status.code() != Code::Ok {
+                    span.fail(|| status.message().to_owned());
+                }
+            }
+            Ok(answer)
         })
     }
+}
+
+/// The span of a call, which ends with the beginning of its answer; the parent is what the caller
+/// says.
+fn begin_span(path: &str, headers: &HeaderMap) -> Span {
+    let parent = headers.get(TRACEPARENT).and_then(|text| text.to_str().ok());
+    let path = path.trim_start_matches('/');
+    let mut span = Span::request(|| path.to_owned(), TraceContext::received(parent));
+    if let Some((service, method)) = path.split_once('/') {
+        span.set("rpc.system", || "grpc");
+        span.set("rpc.service", || service.to_owned());
+        span.set("rpc.method", || method.to_owned());
+    }
+    span
 }
 
 /// A call is in progress until the last byte of its answer. A connection without calls is idle.

@@ -5,11 +5,13 @@ use super::queued::{HandledInput, QueuedInput, RandomIds};
 use super::{Look, Work};
 use crate::error::ServiceError;
 use crate::metrics::Metrics;
+use crate::traces::{self, InputTrace};
 use ebbtide_model::record::Change;
 use ebbtide_model::{CloudEvent, DecisionComparison, Timestamp};
 use ebbtide_region::{Effects, InputKind, Region, RegionError, Speculation};
 use ebbtide_runtime::clock::Stopwatch;
 use ebbtide_store::StoreError;
+use ebbtide_telemetry::Span;
 
 /// An input that waits for its turn.
 pub(super) struct WaitingInput {
@@ -29,6 +31,8 @@ pub(super) struct Batch {
     /// True if the batch contains a report: the broker does not deliver it again after the answer.
     pub(super) settles: bool,
     handled: Vec<Box<dyn HandledInput>>,
+    /// The spans of handled inputs, which end when the batch is durable.
+    spans: Vec<Span>,
 }
 
 impl Batch {
@@ -76,10 +80,14 @@ impl Batch {
     ) -> Result<(), RegionError> {
         for waiting in &mut self.waiting {
             if let InputKind::Placement(create) = waiting.input.kind() {
+                let trace = waiting.input.trace();
+                let mut span = traces::decision(trace);
                 let watch = Stopwatch::start();
                 waiting.speculation = region.speculate(now, &mut RandomIds, create);
                 if let Some(speculation) = &waiting.speculation {
-                    metrics.decided(watch.elapsed(), Some(speculation.decision_id()));
+                    let id = speculation.decision_id();
+                    span.set("ebbtide.decision_id", || id.to_string());
+                    metrics.decided(watch.elapsed(), Some(id), trace);
                 }
             }
         }
@@ -99,15 +107,21 @@ impl Batch {
             let kind = input.kind();
             let decides = matches!(kind, InputKind::Placement(_)) && speculation.is_none();
             self.settles |= matches!(kind, InputKind::Report(_));
+            let trace = input.trace();
+            let spans = InputTrace::begin(kind, trace, decides);
             let watch = Stopwatch::start();
-            let (handled, effects) = input.handle(region, now, speculation);
+            let (handled, mut effects) = input.handle(region, now, speculation);
+            let span = spans.handled(effects.as_mut());
+            if trace.is_some() {
+                self.spans.push(span);
+            }
             if decides {
                 let events = effects.iter().flat_map(|effects| &effects.events);
                 let mut decisions = events.filter_map(|event| match event {
                     CloudEvent::Decision(decision) => Some(decision.id),
                     _ => None,
                 });
-                metrics.decided(watch.elapsed(), decisions.next());
+                metrics.decided(watch.elapsed(), decisions.next(), trace);
             }
             if let Some(effects) = effects {
                 let Effects {
@@ -125,6 +139,8 @@ impl Batch {
 
     /// Sends all answers, after the changes have become durable.
     pub(super) fn answer(self) -> (Vec<CloudEvent>, Vec<Look>) {
+        // The span of a request ends after them.
+        drop(self.spans);
         self.handled.into_iter().for_each(HandledInput::answer);
         (self.events, self.looks)
     }
@@ -155,6 +171,9 @@ impl Batch {
                 passing,
             },
         };
+        for mut span in self.spans {
+            span.fail(|| message.clone());
+        }
         for waiting in self.waiting {
             waiting.input.refuse(told());
         }

@@ -80,7 +80,11 @@ impl RegionActor {
     ) -> Result<oneshot::Receiver<Result<I::Reply, ServiceError>>, ServiceError> {
         let (answer, answered) = oneshot::channel();
         self.work
-            .send(Work::Input(Box::new(Call { input, answer })))
+            .send(Work::Input(Box::new(Call {
+                input,
+                answer,
+                trace: ebbtide_telemetry::current(),
+            })))
             .await
             .map_err(|_| ServiceError::Stopping)?;
         Ok(answered)
@@ -121,7 +125,7 @@ impl RegionActor {
                 let watch = Stopwatch::start();
                 let decision = region.what_if(clock::now(), &mut RandomIds, &request);
                 // Its decision is not stored: there is nothing to link to.
-                metrics.decided(watch.elapsed(), None);
+                metrics.decided(watch.elapsed(), None, None);
                 Ok(decision?)
             });
             // The caller may have gone away; it then needs no answer.

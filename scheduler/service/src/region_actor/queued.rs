@@ -6,6 +6,7 @@ use crate::error::ServiceError;
 use ebbtide_model::Timestamp;
 use ebbtide_region::{Effects, Ids, InputKind, Region, RegionError, RegionInput, Speculation};
 use ebbtide_runtime::ids;
+use ebbtide_telemetry::TraceContext;
 use uuid::Uuid;
 
 /// Identifiers of this process, which sort by the time of their creation.
@@ -21,6 +22,9 @@ impl Ids for RandomIds {
 pub(super) trait QueuedInput: Send {
     /// What the actor has to know of the input.
     fn kind(&self) -> InputKind<'_>;
+
+    /// The context of the request or message from which the input comes, if it is traced.
+    fn trace(&self) -> Option<TraceContext>;
 
     /// Lets the region handle the input. The effects are missing if the region refuses it.
     fn handle(
@@ -52,6 +56,7 @@ pub(super) trait HandledInput: Send {
 pub(super) struct Call<I: RegionInput> {
     pub(super) input: I,
     pub(super) answer: Answer<I::Reply>,
+    pub(super) trace: Option<TraceContext>,
 }
 
 /// A call with the region's reply.
@@ -63,6 +68,10 @@ struct HandledCall<I: RegionInput> {
 impl<I: RegionInput> QueuedInput for Call<I> {
     fn kind(&self) -> InputKind<'_> {
         self.input.kind()
+    }
+
+    fn trace(&self) -> Option<TraceContext> {
+        self.trace
     }
 
     fn handle(

@@ -23,7 +23,7 @@ const LAYERS: [&[&str]; 9] = [
 
 /// Dependencies from outside of the workspace, and the only directories whose programs and
 /// libraries may have them. CONTRIBUTING.md lists the same.
-const ONLY_IN: [(&str, &[&str]); 7] = [
+const ONLY_IN: [(&str, &[&str]); 8] = [
     ("getrandom", &["runtime"]),
     (
         "lapin",
@@ -33,6 +33,7 @@ const ONLY_IN: [(&str, &[&str]); 7] = [
             "integration/oslo-messaging",
         ],
     ),
+    ("opentelemetry", &["runtime/telemetry"]),
     ("plotters", &["cli/chart"]),
     ("reqwest", &["integration/openstack"]),
     (
@@ -52,6 +53,7 @@ const ONLY_IN: [(&str, &[&str]); 7] = [
             "cli/server-pool",
             "cli/shell",
             "proto",
+            "runtime/telemetry",
             "scheduler/common/rest",
             "scheduler/service",
             "weighers/remote",

@@ -31,3 +31,4 @@ mod run;
 mod scheduler_calls;
 mod secure;
 mod start;
+mod traces;

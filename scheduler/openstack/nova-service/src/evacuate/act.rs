@@ -6,6 +6,7 @@ use crate::preemption::{
     NoticeOrder, PreemptionAction, PreemptionInput, PreemptionState, Victim, VictimState,
     WithdrawalReason,
 };
+use crate::traces;
 use ebbtide_bus::{BusError, Outgoing};
 use ebbtide_fail_points::{FailPoint, reach};
 use ebbtide_model::message::{Body, EvacuationEnd, Message, Notice, Spare};
@@ -14,6 +15,7 @@ use ebbtide_runtime::clock;
 use ebbtide_runtime::task::pause;
 use ebbtide_store::ledger::NewUsage;
 use ebbtide_swap::{SwapResult, SwapState};
+use ebbtide_telemetry::{Span, SpanKind};
 use oslo_messaging::CallerState;
 use std::time::Duration;
 use uuid::Uuid;
@@ -106,7 +108,13 @@ impl Driver {
     }
 
     async fn swap(&mut self) -> Result<(), RowLost> {
+        let mut claim = Span::part("claim", SpanKind::Internal, self.trace);
         let swapped = self.room().swap(&self.held.record, self.swap_sent).await;
+        if let SwapResult::Refused(reason) = &swapped {
+            claim.fail(|| reason.clone());
+        }
+        self.trace = claim.context();
+        drop(claim);
         match swapped {
             SwapResult::Taken => self.feed(&PreemptionInput::Swapped).await,
             SwapResult::Refused(reason) => {
@@ -286,7 +294,7 @@ impl Driver {
     /// Sends a message to the broker. If the broker does not accept it, pauses and returns false;
     /// the action stays due.
     async fn send(&self, host: &str, id: Uuid, body: Body) -> bool {
-        match self.all.send(host, id, body).await {
+        match ebbtide_telemetry::within(self.trace, self.all.send(host, id, body)).await {
             Ok(()) => true,
             Err(error) => {
                 tracing::warn!(
@@ -365,8 +373,10 @@ impl super::Evacuations {
                 reason: error.to_string(),
             })?;
         let queue = self.shared.prefix.agent(host)?;
-        let outgoing = Outgoing::cloud_event(id, bytes);
-        match self.shared.bus.publish(&queue, &outgoing).await {
+        let mut span = traces::message(&message.body, host);
+        let header = span.context().map(|context| context.to_string());
+        let outgoing = Outgoing::cloud_event(id, bytes).traced(header);
+        let sent = match self.shared.bus.publish(&queue, &outgoing).await {
             // The agent declares its queue when it starts, so it has never started. The queue keeps
             // the message until the agent starts.
             Err(BusError::Unroutable { .. }) => {
@@ -374,7 +384,8 @@ impl super::Evacuations {
                 self.shared.bus.publish(&queue, &outgoing).await
             }
             outcome => outcome,
-        }
+        };
+        sent.inspect_err(|error| span.fail(|| error.to_string()))
     }
 }
 

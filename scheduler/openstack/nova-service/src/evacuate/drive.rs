@@ -4,11 +4,13 @@ use super::{
     Attached, Confirmation, Driven, Evacuations, Held, PreemptionResult, Report, document,
 };
 use crate::preemption::{Preemption, PreemptionAction, PreemptionInput, PreemptionState};
+use crate::traces;
 use ebbtide_model::Timestamp;
 use ebbtide_model::message::Body;
 use ebbtide_runtime::clock;
 use ebbtide_runtime::task::pause;
 use ebbtide_store::ledger::{LedgerError, RowEnd, UpdateResult};
+use ebbtide_telemetry::TraceContext;
 use oslo_messaging::CallState;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -39,6 +41,9 @@ pub(super) struct Driver {
     /// Another scheduler wrote the row, and the driver has read it again. Actions that were due
     /// before may not be due any more.
     reloaded: bool,
+    /// What messages to agents are children of: the request, and its claim once there is one. `None`
+    /// for a record that this scheduler has adopted: a trace ends with its process.
+    pub(super) trace: Option<TraceContext>,
     /// The last known version of the row. Another scheduler may have written a report into it.
     seen: watch::Receiver<i64>,
 }
@@ -103,6 +108,7 @@ impl Evacuations {
             gone,
             attach,
             reloaded: false,
+            trace: ebbtide_telemetry::current(),
             seen,
         };
         let all = self.clone();
@@ -232,7 +238,9 @@ impl Driver {
                 tracing::warn!(code = error.code(), "{error}");
             }
         }
+        let span = traces::report(&report.body, report.trace);
         let fed = self.feed(&PreemptionInput::Report(&report.body)).await;
+        drop(span);
         // A report that could not be written is not acknowledged. The broker delivers it again to
         // the scheduler that drives the record then.
         let _ = report.written.send(fed.is_ok());

@@ -10,6 +10,7 @@ use ebbtide_model::message::{Body, Heartbeat, Message, Spare};
 use ebbtide_runtime::clock;
 use ebbtide_runtime::task::pause;
 use ebbtide_store::ledger::{LedgerError, UpdateResult};
+use ebbtide_telemetry::TraceContext;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -80,11 +81,13 @@ impl Evacuations {
             return;
         };
         let server = message.body.server_id();
+        let trace = TraceContext::received(delivery.traceparent.as_deref());
         let driven_here = self.driven(|driven| {
             let (tell, told) = oneshot::channel();
             let report = Report {
                 body: message.body.clone(),
                 written: tell,
+                trace,
             };
             driven
                 .values()

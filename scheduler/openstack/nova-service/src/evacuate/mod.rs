@@ -47,6 +47,7 @@ use ebbtide_model::message::Body;
 use ebbtide_model::{ServerId, Timestamp};
 use ebbtide_runtime::task::pause;
 use ebbtide_store::ledger::{BudgetTurn, Ledger, LedgerError, LedgerRow, NewRow, Owner};
+use ebbtide_telemetry::TraceContext;
 use oslo_messaging::CallState;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -145,6 +146,8 @@ struct Driven {
 struct Report {
     body: Body,
     written: oneshot::Sender<bool>,
+    /// The span of the agent that sent it.
+    trace: Option<TraceContext>,
 }
 
 /// A request that waits for a record that a task already drives.

@@ -26,6 +26,7 @@ use crate::notices::Notices;
 use crate::quota::{Quota, QuotaRequest};
 use crate::release::CloudRelease;
 use crate::settings::SelectSettings;
+use crate::traces;
 use ebbtide_keystone::ProjectLimits;
 use ebbtide_nova::fault::NovaException;
 use ebbtide_nova::schedule::ScheduleCall;
@@ -91,8 +92,14 @@ impl Selector {
         let context = RpcContext::read(&Wire::from(&Value::Object(call.context.clone())));
         // Every line of this request has them.
         let span = context.as_ref().map_or_else(|_| Span::none(), span_of);
-        let answered = Box::pin(self.answered(call, context));
-        answered.instrument(span).await
+        let mut trace = traces::request(&call);
+        let within = trace.context();
+        let answered = Box::pin(self.answered(call, context)).instrument(span);
+        let answer = ebbtide_telemetry::within(within, answered).await;
+        if let Err(error) = &answer {
+            trace.fail(|| format!("{}: {}", error.class, error.message));
+        }
+        answer
     }
 
     async fn answered(
@@ -187,7 +194,11 @@ impl Selector {
         let (fault, attempt) = match self.make_room_beside(request, &mut options).await {
             Some(attempt) => (NovaException::new("NoValidHost", ""), attempt),
             None => {
-                let decided = self.decide(request).await;
+                let decision = traces::part("decision");
+                let decided =
+                    ebbtide_telemetry::within(decision.context(), Box::pin(self.decide(request)))
+                        .await;
+                drop(decision);
                 self.metrics.took("decided", watch.elapsed());
                 request.trail().took("decided", watch.elapsed());
                 match decided {

@@ -12,6 +12,7 @@ fn tick() -> Work {
     Work::Input(Box::new(Call {
         input: Tick,
         answer,
+        trace: None,
     }))
 }
 

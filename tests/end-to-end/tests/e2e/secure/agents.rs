@@ -52,11 +52,7 @@ fn outgoing(body: Body, host: &str) -> Outgoing {
         time: "2026-01-01T00:00:00Z".parse().unwrap(),
         body,
     };
-    Outgoing {
-        message_id: id,
-        content_type: ebbtide_model::message::CONTENT_TYPE.to_owned(),
-        body: message.to_bytes().unwrap(),
-    }
+    Outgoing::cloud_event(id, message.to_bytes().unwrap())
 }
 
 /// Makes the logins of the scheduler and of these hosts' agents, with the rights that `ebbtide
