@@ -309,3 +309,52 @@ fn may_pass(code: Code) -> bool {
             | Code::ResourceExhausted
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use opentelemetry::trace::Tracer as _;
+
+    fn counted(outcome: &'static str) -> u64 {
+        COUNTS.get_or_create(&OutcomeLabel { outcome }).get()
+    }
+
+    #[test]
+    fn a_full_queue_drops_spans_and_counts_them() {
+        let (queue, mut waiting) = mpsc::channel(2);
+        let provider = SdkTracerProvider::builder()
+            .with_sampler(Sampler::AlwaysOn)
+            .with_span_processor(Queue { queue })
+            .build();
+        let tracer = provider.tracer("test");
+        for name in ["first", "second", "third", "fourth"] {
+            drop(tracer.start(name));
+        }
+        assert_eq!(counted("dropped"), 2);
+        let mut name = || match waiting.try_recv() {
+            Ok(Item::Span(span)) => Some(span.name.to_string()),
+            _ => None,
+        };
+        assert_eq!(name().as_deref(), Some("first"));
+        assert_eq!(name().as_deref(), Some("second"));
+        assert_eq!(name(), None);
+    }
+
+    #[test]
+    fn an_endpoint_is_http_or_https() {
+        let check = |text: &str| {
+            let settings = TelemetrySettings {
+                otlp_endpoint: Some(text.to_owned()),
+                ..TelemetrySettings::default()
+            };
+            settings.check()
+        };
+        assert_eq!(TelemetrySettings::default().check(), Ok(()));
+        assert_eq!(check("http://127.0.0.1:4317"), Ok(()));
+        assert_eq!(check("https://collector.example:4317"), Ok(()));
+        for text in ["127.0.0.1:4317", "collector", "grpc://collector:4317", ""] {
+            let problem = check(text).unwrap_err().to_string();
+            assert!(problem.contains("http://HOST:PORT"), "{problem}");
+        }
+    }
+}

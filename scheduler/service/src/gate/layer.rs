@@ -69,7 +69,11 @@ where
             ));
             return Box::pin(std::future::ready(Ok(status.into_http())));
         };
-        let mut span = begin_span(path, request.headers());
+        // What anyone may ask (health) is asked by probes, every few seconds.
+        let mut span = match rule.need {
+            AccessRequirement::Nothing => Span::default(),
+            _ => begin_span(path, request.headers()),
+        };
         let trace = span.context();
         let gate = self.gate.clone();
         // `poll_ready` was called on the present service, so that one handles the request; the

@@ -41,8 +41,8 @@ pub(super) struct Driver {
     /// Another scheduler wrote the row, and the driver has read it again. Actions that were due
     /// before may not be due any more.
     reloaded: bool,
-    /// What messages to agents are children of: the request, and its claim once there is one. `None`
-    /// for a record that this scheduler has adopted: a trace ends with its process.
+    /// What messages to agents are children of: the request, and its claim once there is one.
+    /// `None` for a record that this scheduler has adopted: a trace ends with its process.
     pub(super) trace: Option<TraceContext>,
     /// The last known version of the row. Another scheduler may have written a report into it.
     seen: watch::Receiver<i64>,

@@ -17,6 +17,8 @@ pub(super) struct Agent {
     bus: InProcessBus,
     prefix: QueuePrefix,
     commands: Subscription,
+    /// The headers `traceparent` of all messages that it was sent.
+    pub(super) contexts: Vec<Option<String>>,
 }
 
 impl Agent {
@@ -28,6 +30,7 @@ impl Agent {
             bus,
             prefix: prefix.clone(),
             commands,
+            contexts: Vec::new(),
         }
     }
 
@@ -40,6 +43,7 @@ impl Agent {
     pub(super) async fn listens(&mut self) -> Body {
         let said = self.commands.next().await.unwrap();
         let message = Message::from_bytes(&said.body).unwrap();
+        self.contexts.push(said.traceparent.clone());
         said.ack().await;
         message.body
     }

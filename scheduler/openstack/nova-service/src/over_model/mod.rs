@@ -28,6 +28,7 @@ mod reclaims;
 mod shadow;
 mod single_scheduler;
 mod swaps;
+mod traces;
 mod what_if;
 mod worlds;
 

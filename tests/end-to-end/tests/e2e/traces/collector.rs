@@ -140,3 +140,29 @@ fn hex(bytes: &[u8]) -> String {
         text
     })
 }
+
+/// A trace as a tree, for people: when each span began and how long it took.
+pub(super) fn drawn(spans: &[Seen]) -> String {
+    let ids: Vec<&str> = spans.iter().map(|span| span.id.as_str()).collect();
+    let mut text = String::new();
+    let first = spans.first().map_or(0, |span| span.start);
+    for root in spans.iter().filter(|s| !ids.contains(&s.parent.as_str())) {
+        draw(spans, root, 0, first, &mut text);
+    }
+    text
+}
+
+fn draw(spans: &[Seen], span: &Seen, depth: usize, first: u64, text: &mut String) {
+    let millis = |nanos: u64| nanos / 1_000_000;
+    let name = format!("{:indent$}{}", "", span.name, indent = 2 * depth);
+    let _ = writeln!(
+        text,
+        "{:>6} ms {:>6} ms  {name:<46} {}",
+        millis(span.start.saturating_sub(first)),
+        millis(span.end - span.start),
+        span.service
+    );
+    for child in spans.iter().filter(|child| child.parent == span.id) {
+        draw(spans, child, depth + 1, first, text);
+    }
+}

@@ -2,7 +2,7 @@
 
 mod collector;
 
-use self::collector::{Collector, Manner, Seen};
+use self::collector::{Collector, Manner, Seen, drawn};
 use super::kit::{create, evacuations, fill, request, until};
 use super::start::get;
 use ebbtide_bus::{AmqpBus, AmqpConfig, BrokerUrl, Bus, QueuePrefix};
@@ -93,6 +93,8 @@ async fn one_trace_has_all_of_a_preemption() {
         }
     })
     .await;
+    // What docs/operate/traces.md shows.
+    eprintln!("{}", drawn(&spans));
     let (scheduler, agent) = ("ebbtide-scheduler", "ebbtide-agent");
 
     let call = child(&spans, CALLER, "ebbtide.v1.Servers/CreateServers");
