@@ -146,6 +146,9 @@ fn ours(text: &mut String, conf: &NovaConf) {
     comeback(text, ours);
     market(text, ours);
     option(text, "log_format", ours.log_format.as_str());
+    if ours.otlp_endpoint.is_some() {
+        option(text, "trace_sample", ours.trace_sample);
+    }
     if let Some(release) = ours.nova_release {
         option(text, "nova_release", release);
     }
@@ -158,6 +161,7 @@ fn ours(text: &mut String, conf: &NovaConf) {
         ("api_policy_file", &ours.api_policy_file),
         ("api_limits_file", &ours.api_limits_file),
         ("bus_prefix", &ours.bus_prefix),
+        ("otlp_endpoint", &ours.otlp_endpoint),
         ("name", &ours.name),
     ] {
         if let Some(word) = word {
