@@ -154,6 +154,8 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
         "ebbtide server create",
         REGION,
     ),
+    ("docs/operate/maintenance.md", "ebbtide host", REGION),
+    ("docs/operate/maintenance.md", "ebbtide flavor", REGION),
     ("docs/operate/lending.md", "ebbtide host", REGION),
     ("docs/operate/lending.md", "ebbtide flavor", REGION),
     ("docs/tenants/tenant-guide.md", "ebbtide evacuation", REGION),

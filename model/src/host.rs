@@ -29,6 +29,10 @@ pub struct Host {
     /// The current run of the host's agent: a new session means that the agent restarted.
     #[serde(default)]
     pub agent_session: Option<uuid::Uuid>,
+    /// When an operator removed it for good. The record stays, so that the agent is refused if it
+    /// comes back. Such a host is disabled, for schedulers of versions that do not know this field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub removed_at: Option<Timestamp>,
     /// When the last message of the agent arrived.
     #[serde(default)]
     pub last_seen: Option<Timestamp>,

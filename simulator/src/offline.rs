@@ -182,6 +182,7 @@ impl<'a> Cloud<'a> {
                 disabled_reason: None,
                 reclaim: None,
                 agent_session: None,
+                removed_at: None,
                 last_seen: None,
                 storage: None,
                 // The order of registration is the order of first-fit.

@@ -26,6 +26,19 @@ Examples:
   ebbtide host disable host-B --reason \"new memory, back on Monday\"";
 const ENABLE: &str = "Examples:\n  ebbtide host enable host-B";
 
+const REMOVE: &str = "\
+First drain the host (`ebbtide host reclaim`), delete the servers that stay, and stop the agent. A
+host whose machine is lost is removed in the same way: servers that were deleted since its agent is
+silent go with it. The removed host's agent is refused if it comes back.
+
+Examples:
+  ebbtide host remove host-B";
+const READMIT: &str = "\
+The host is registered again with the next heartbeat of its agent.
+
+Examples:
+  ebbtide host readmit host-B";
+
 /// What can be done with hosts.
 #[derive(Debug, Subcommand)]
 pub enum HostCommand {
@@ -50,6 +63,18 @@ pub enum HostCommand {
     /// Put servers on a host again
     #[command(after_help = ENABLE)]
     Enable {
+        /// Its name
+        host: String,
+    },
+    /// Remove a host for good: its record, its agent's queue
+    #[command(after_help = REMOVE)]
+    Remove {
+        /// Its name
+        host: String,
+    },
+    /// Let a removed host register again
+    #[command(after_help = READMIT)]
+    Readmit {
         /// Its name
         host: String,
     },
@@ -99,6 +124,19 @@ pub async fn run(context: &mut Context, command: HostCommand) -> Result<(), CliE
             let answer = region.admin.enable_host(request).await.map_err(hint)?;
             one(context, &answer.into_inner().host.unwrap_or_default())
         }
+        HostCommand::Remove { host } => {
+            let request = v1::RemoveHostRequest { name: host.clone() };
+            let answer = region.admin.remove_host(request).await.map_err(hint)?;
+            removed(context, &host, &answer.into_inner());
+            Ok(())
+        }
+        HostCommand::Readmit { host } => {
+            let request = v1::ReadmitHostRequest { name: host.clone() };
+            region.admin.readmit_host(request).await.map_err(hint)?;
+            let line = format!("host {host} registers again with its agent's next heartbeat");
+            context.output.say(&line);
+            Ok(())
+        }
         HostCommand::Reclaim(args) => reclaim::reclaim(context, &mut region, args).await,
         HostCommand::Reclaims { host } => reclaim::reclaims(context, &mut region, host).await,
         HostCommand::Return(args) => {
@@ -108,6 +146,27 @@ pub async fn run(context: &mut Context, command: HostCommand) -> Result<(), CliE
                 hosts => list(context, hosts),
             }
         }
+    }
+}
+
+/// What was removed, and what an administrator of the broker has to remove.
+fn removed(context: &mut Context, host: &str, left: &v1::RemoveHostResponse) {
+    let output = &mut context.output;
+    output.say(&format!("removed host {host}"));
+    let queue = &left.queue;
+    if left.queue_deleted {
+        output.say(&format!("deleted queue {queue}"));
+    } else {
+        output.say(&format!(
+            "queue {queue} is still at the broker: {}; there: rabbitmqctl delete_queue {queue}",
+            left.queue_problem
+        ));
+    }
+    if !left.login.is_empty() {
+        let login = &left.login;
+        output.say(&format!(
+            "the agent's login is still valid at the broker; there: rabbitmqctl delete_user {login}"
+        ));
     }
 }
 

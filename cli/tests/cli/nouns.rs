@@ -152,6 +152,11 @@ async fn hosts_are_listed_shown_disabled_and_enabled() {
 }
 
 #[tokio::test]
+async fn a_removed_host_leaves_what_an_administrator_of_the_broker_removes() {
+    told("removal", &["host remove host-A", "host readmit host-A"]).await;
+}
+
+#[tokio::test]
 async fn hosts_are_reclaimed_waited_for_and_returned() {
     told(
         "reclaims",

@@ -34,5 +34,5 @@ pub(super) fn run(bytes: &[u8]) {
         CreateServerGroupRequest ListServerGroupsRequest DeleteServerGroupRequest GetEvacuationRequest
         ListPluginsRequest AddPluginRequest RemovePluginRequest ChangePluginRequest ShadowReportRequest RecordRegionRequest
         UseCostModuleRequest ListLivesRequest GetAdviceRequest
-        ReclaimHostRequest GetReclaimRequest ReturnHostRequest);
+        ReclaimHostRequest GetReclaimRequest ReturnHostRequest RemoveHostRequest ReadmitHostRequest);
 }

@@ -239,6 +239,20 @@ pub trait Bus: Send + Sync + std::fmt::Debug {
         Ok(true)
     }
 
+    /// Deletes a queue that has no reader, with the messages in it. A queue that does not exist is
+    /// deleted already.
+    ///
+    /// # Errors
+    ///
+    /// [`BusError::Refused`] if a client reads from it, if this login may not delete it, or if the
+    /// carrier deletes no queues; [`BusError::Unavailable`], [`BusError::Closed`].
+    async fn delete(&self, queue: &QueueName) -> Result<(), BusError> {
+        Err(BusError::Refused {
+            operation: format!("delete queue {queue}"),
+            detail: "this carrier deletes no queues".to_owned(),
+        })
+    }
+
     /// How the connection to the broker is, now and at every change. For health checks and metrics.
     fn status(&self) -> watch::Receiver<BusStatus>;
 

@@ -183,6 +183,19 @@ impl Bus for InProcessBus {
         Ok(left.is_some_and(|left| left < MOST_READERS as usize))
     }
 
+    async fn delete(&self, queue: &QueueName) -> Result<(), BusError> {
+        if self.is_read(queue).await? {
+            return Err(BusError::Refused {
+                operation: format!("delete queue {queue}"),
+                detail: "it has a reader".to_owned(),
+            });
+        }
+        let queues = &self.shared.broker.queues;
+        let mut queues = queues.write().unwrap_or_else(PoisonError::into_inner);
+        queues.remove(queue);
+        Ok(())
+    }
+
     fn status(&self) -> watch::Receiver<BusStatus> {
         self.shared.board.subscribe()
     }

@@ -21,6 +21,15 @@ impl AgentLogins {
         }
     }
 
+    /// The login of a host's own agent; empty if agents need none. A login of several hosts is not
+    /// one of these.
+    pub(crate) fn own(&self, host: &str) -> String {
+        match self.verify {
+            true => self.template.replace("{host}", host),
+            false => String::new(),
+        }
+    }
+
     /// Checks whether a report about `host` may come from `user`, the login that the broker has
     /// verified, if there is one.
     ///

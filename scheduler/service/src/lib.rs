@@ -14,6 +14,7 @@
 mod access_warnings;
 mod advice;
 mod agent_logins;
+mod agent_queues;
 mod archive;
 pub mod args;
 mod cloud;

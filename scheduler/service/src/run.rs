@@ -4,6 +4,7 @@ use crate::Tasks;
 use crate::access_warnings::{self, Listening};
 use crate::advice::LifeTimes;
 use crate::agent_logins::AgentLogins;
+use crate::agent_queues::AgentQueues;
 use crate::archive;
 use crate::cloud::{Api, RegionView, Standalone};
 use crate::config::{AgentIdentity, Config, LogFormat, Tls};
@@ -224,7 +225,7 @@ pub async fn start(
         Sender {
             outbox: outbox.clone(),
             bus: Arc::clone(&bus),
-            prefix,
+            prefix: prefix.clone(),
             region_actor: region_actor.clone(),
             metrics: metrics.clone(),
         },
@@ -275,6 +276,11 @@ pub async fn start(
         region_actor: region_actor.clone(),
         store,
         plugins: plugins.clone(),
+        queues: AgentQueues {
+            bus: Arc::clone(&bus),
+            prefix,
+            logins: AgentLogins::of(&config.bus),
+        },
     };
     let lives = LifeTimes {
         retention: config.database.retention(),

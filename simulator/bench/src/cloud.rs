@@ -404,6 +404,7 @@ fn host(number: u32, capacity: Amounts) -> Host {
         disabled_reason: None,
         reclaim: None,
         agent_session: None,
+        removed_at: None,
         last_seen: None,
         storage: None,
         created_at: Timestamp::from_millis(i64::from(number)),

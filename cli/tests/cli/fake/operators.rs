@@ -59,6 +59,24 @@ impl Admin for Fake {
         Ok(Response::new(EnableHostResponse { host: Some(host) }))
     }
 
+    async fn remove_host(&self, request: Request<RemoveHostRequest>) -> Answer<RemoveHostResponse> {
+        let name = request.into_inner().name;
+        self.with(|state| state.hosts.retain(|host| host.name != name));
+        Ok(Response::new(RemoveHostResponse {
+            queue: format!("ebbtide.agent.{name}"),
+            queue_deleted: false,
+            queue_problem: "the broker refuses to delete it".into(),
+            login: format!("agent-{name}"),
+        }))
+    }
+
+    async fn readmit_host(
+        &self,
+        _request: Request<ReadmitHostRequest>,
+    ) -> Answer<ReadmitHostResponse> {
+        Ok(Response::new(ReadmitHostResponse {}))
+    }
+
     async fn reclaim_host(
         &self,
         request: Request<ReclaimHostRequest>,

@@ -37,7 +37,7 @@ pub use url::BrokerUrl;
 use self::consumer::AmqpSource;
 use self::link::Link;
 use self::publisher::Publisher;
-use self::topology::{StepError, declare_queue, look_at_queue};
+use self::topology::{StepError, declare_queue, delete_queue, look_at_queue};
 use crate::status::StatusBoard;
 use crate::{
     BodyLimit, Bus, BusError, BusStatus, DeadLetterNote, Outgoing, QueueName, QueuePrefix,
@@ -243,6 +243,10 @@ impl Bus for AmqpBus {
         Ok(used.is_some_and(|used| used.consumers > 0))
     }
 
+    async fn delete(&self, queue: &QueueName) -> Result<(), BusError> {
+        self.shared.delete(queue).await
+    }
+
     fn status(&self) -> watch::Receiver<BusStatus> {
         self.shared.board.subscribe()
     }
@@ -348,6 +352,26 @@ impl Shared {
             .await?;
         self.remember(queue);
         Ok(())
+    }
+
+    async fn delete(&self, queue: &QueueName) -> Result<(), BusError> {
+        self.ensure_open()?;
+        // A later publish must not declare the queue again.
+        self.lock_declared().remove(queue);
+        let what = || format!("delete queue {queue}");
+        let problem = Mutex::new(String::new());
+        let work = async {
+            let session = self.publish_link.session().await.ok_or(BusError::Closed)?;
+            match while_alive(&session, delete_queue(&session, queue)).await {
+                Ok(()) => Ok(()),
+                Err(StepError::Final(error)) => Err(error),
+                Err(StepError::Again(detail)) => Err(BusError::Refused {
+                    operation: what(),
+                    detail,
+                }),
+            }
+        };
+        self.limited(work, what, &problem).await
     }
 
     async fn declare_until_done(

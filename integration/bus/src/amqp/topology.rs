@@ -2,7 +2,7 @@
 
 use ebbtide_amqp::{BrokerFault, BrokerSession};
 use lapin::Channel;
-use lapin::options::QueueDeclareOptions;
+use lapin::options::{QueueDeclareOptions, QueueDeleteOptions};
 use lapin::types::{AMQPValue, FieldTable};
 
 use super::config::{AmqpConfig, QueueKind};
@@ -77,6 +77,23 @@ pub(crate) async fn look_at_queue(
             _ => Err(failed(&error)),
         },
     }
+}
+
+/// Deletes a queue without a reader. Since RabbitMQ 3.2 it is no error if there is no such queue.
+pub(crate) async fn delete_queue(
+    session: &BrokerSession,
+    queue: &QueueName,
+) -> Result<(), StepError> {
+    let failed = |error: &lapin::Error| {
+        StepError::of(BrokerFault::of(error), || format!("delete queue {queue}"))
+    };
+    let channel = session.channel().await.map_err(|error| failed(&error))?;
+    let options = QueueDeleteOptions {
+        if_unused: true,
+        ..QueueDeleteOptions::default()
+    };
+    let deleted = channel.queue_delete(queue.as_str().into(), options).await;
+    deleted.map(|_| ()).map_err(|error| failed(&error))
 }
 
 async fn declare_one(

@@ -54,6 +54,7 @@ conformance!(
     a_dead_letter_can_itself_be_retried,
     concurrent_publishers_lose_nothing_and_keep_their_own_order,
     declaring_twice_changes_nothing,
+    a_queue_is_deleted_with_its_messages_if_it_has_no_reader,
     messages_wait_for_a_reader_that_comes_later,
     cancelling_next_loses_nothing,
     a_delivery_outlives_its_subscription,

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ebbtide_bus::{Bus, BusStatus, MAX_BODY_BYTES, Outgoing, QueueName};
+use ebbtide_harness::eventually;
 use uuid::Uuid;
 
 use crate::carriers::Carrier;
-use crate::support::{message, next, soon, status, text, unique_prefix};
+use crate::support::{PATIENCE, message, next, soon, status, text, unique_prefix};
 
 async fn publish_all(bus: &dyn Bus, queue: &QueueName, texts: &[&str]) {
     bus.declare(queue).await.unwrap();
@@ -276,6 +277,37 @@ pub async fn declaring_twice_changes_nothing(carrier: &dyn Carrier) {
     got.ack().await;
     bus.close().await;
     other.close().await;
+}
+
+pub async fn a_queue_is_deleted_with_its_messages_if_it_has_no_reader(carrier: &dyn Carrier) {
+    let queue = carrier.prefix().agent("sold").unwrap();
+    let bus = carrier.connect().await;
+    publish_all(bus.as_ref(), &queue, &["for a machine that is gone"]).await;
+    let reader = carrier.connect().await;
+    let mut subscription = reader.consume(&queue, 1).await.unwrap();
+    next(&mut subscription).await.retry().await;
+    let error = bus.delete(&queue).await.unwrap_err();
+    assert_eq!(error.code(), "EB-BUS-008", "{error}");
+    drop(subscription);
+    reader.close().await;
+    // The broker notices the end of a reader a little later.
+    eventually(PATIENCE, async || {
+        bus.delete(&queue).await.map_err(|error| error.to_string())
+    })
+    .await;
+    let lost = message("nothing declares the queue again");
+    let error = bus.publish(&queue, &lost).await.unwrap_err();
+    assert_eq!(error.code(), "EB-BUS-009", "{error}");
+    bus.delete(&queue).await.expect("it is deleted already");
+    bus.declare(&queue).await.unwrap();
+    publish_all(bus.as_ref(), &queue, &["new"]).await;
+    let again = carrier.connect().await;
+    let mut subscription = again.consume(&queue, 1).await.unwrap();
+    let got = next(&mut subscription).await;
+    assert_eq!(text(&got), "new", "the old message went with the queue");
+    got.ack().await;
+    again.close().await;
+    bus.close().await;
 }
 
 pub async fn messages_wait_for_a_reader_that_comes_later(carrier: &dyn Carrier) {

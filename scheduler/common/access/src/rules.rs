@@ -74,6 +74,8 @@ rules! {
     "/ebbtide.v1.Admin/GetHost" SeeAll;
     "/ebbtide.v1.Admin/DisableHost" Operate;
     "/ebbtide.v1.Admin/EnableHost" Operate;
+    "/ebbtide.v1.Admin/RemoveHost" Operate;
+    "/ebbtide.v1.Admin/ReadmitHost" Operate;
     "/ebbtide.v1.Admin/ReclaimHost" Operate;
     "/ebbtide.v1.Admin/GetReclaim" SeeAll;
     "/ebbtide.v1.Admin/ListReclaims" SeeAll;

@@ -161,6 +161,8 @@ pub const ROUTES: &[Route] = &[
     get("/v1/hosts/{name}", "Admin/GetHost").etag(),
     post("/v1/hosts/{name}/disable", "Admin/DisableHost"),
     post("/v1/hosts/{name}/enable", "Admin/EnableHost"),
+    delete("/v1/hosts/{name}", "Admin/RemoveHost"),
+    post("/v1/hosts/{name}/readmit", "Admin/ReadmitHost").answer(NO_CONTENT),
     post("/v1/hosts/{name}/reclaim", "Admin/ReclaimHost"),
     get("/v1/hosts/{name}/reclaim", "Admin/GetReclaim"),
     post("/v1/hosts/{name}/return", "Admin/ReturnHost"),

@@ -63,6 +63,7 @@ fn host(number: u64, vcpus: u64) -> Host {
         disabled_reason: None,
         reclaim: None,
         agent_session: None,
+        removed_at: None,
         last_seen: None,
         storage: None,
         created_at: Timestamp::from_millis(i64::try_from(number).unwrap()),

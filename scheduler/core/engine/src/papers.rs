@@ -257,6 +257,7 @@ fn cloud(
             disabled_reason: None,
             reclaim: None,
             agent_session: None,
+            removed_at: None,
             last_seen: None,
             storage: None,
             created_at: Timestamp::from_millis(i64::try_from(position).unwrap_or(0)),

@@ -25,6 +25,7 @@ pub(crate) use reclaims::HostReclaims;
 pub(crate) use region::RegionView;
 
 use crate::advice::{AdviceService, LifeTimes, RunningLife};
+use crate::agent_queues::AgentQueues;
 use crate::duty::Duty;
 use crate::error::ServiceError;
 use crate::plugins::Plugins;
@@ -135,6 +136,7 @@ pub(crate) struct Standalone {
     pub(crate) store: Store,
     pub(crate) duty: Duty,
     pub(crate) plugins: Plugins,
+    pub(crate) queues: AgentQueues,
 }
 
 /// The state that the calls use. Cheap to clone.

@@ -12,7 +12,8 @@ use ebbtide_model::{
 };
 use ebbtide_proto::v1;
 use ebbtide_region::{
-    AdoptServer, CreateFlavor, DeleteAggregate, DeleteFlavor, DisableHost, EnableHost, PutAggregate,
+    AdoptServer, CreateFlavor, DeleteAggregate, DeleteFlavor, DisableHost, EnableHost,
+    PutAggregate, ReadmitHost, RemoveHost,
 };
 use ebbtide_runtime::ids;
 use tonic::{Request, Response, Status};
@@ -105,6 +106,38 @@ impl v1::admin_server::Admin for ApiHandlers {
         Ok(Response::new(v1::EnableHostResponse {
             host: Some(convert::host(&host)),
         }))
+    }
+
+    async fn remove_host(
+        &self,
+        request: Request<v1::RemoveHostRequest>,
+    ) -> Result<Response<v1::RemoveHostResponse>, Status> {
+        let by = super::guard::caller(&request)?.name;
+        let host = request.into_inner().name;
+        let region = self.own("openstack compute service delete SERVICE")?;
+        let remove = RemoveHost(host.clone());
+        region.region_actor.handle(remove).await?;
+        let left = region.queues.delete(&host).await;
+        tracing::info!(
+            by,
+            host,
+            queue_deleted = left.queue_deleted,
+            "the host is removed"
+        );
+        Ok(Response::new(left))
+    }
+
+    async fn readmit_host(
+        &self,
+        request: Request<v1::ReadmitHostRequest>,
+    ) -> Result<Response<v1::ReadmitHostResponse>, Status> {
+        let by = super::guard::caller(&request)?.name;
+        let host = request.into_inner().name;
+        let region = self.own("openstack compute service set --enable HOST nova-compute")?;
+        let readmit = ReadmitHost(host.clone());
+        region.region_actor.handle(readmit).await?;
+        tracing::info!(by, host, "the host may register again");
+        Ok(Response::new(v1::ReadmitHostResponse {}))
     }
 
     async fn reclaim_host(

@@ -36,9 +36,10 @@ fn canonical(error: &ServiceError) -> Code {
             RegionError::NotFound { .. } => Code::NotFound,
             RegionError::Exists { .. } => Code::AlreadyExists,
             RegionError::Quota { .. } => Code::ResourceExhausted,
-            RegionError::Config(_) | RegionError::Conflict(_) | RegionError::Reclaimed(_) => {
-                Code::FailedPrecondition
-            }
+            RegionError::Config(_)
+            | RegionError::Conflict(_)
+            | RegionError::HostInUse { .. }
+            | RegionError::Reclaimed(_) => Code::FailedPrecondition,
         },
         ServiceError::NotFound { .. } | ServiceError::NoSuchMarker(_) => Code::NotFound,
         ServiceError::Field { .. } | ServiceError::Advice(_) => Code::InvalidArgument,

@@ -76,6 +76,14 @@ pub struct DisableHost {
 #[derive(Debug, Clone, PartialEq)]
 pub struct EnableHost(pub String);
 
+/// Removes a host for good.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RemoveHost(pub String);
+
+/// Lets a removed host register again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReadmitHost(pub String);
+
 /// Takes a host back for an outside owner.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReclaimHost {
@@ -201,6 +209,30 @@ impl RegionInput for EnableHost {
         transition: &mut Transition<'_>,
     ) -> Result<Self::Reply, RegionError> {
         region.set_disabled(transition, &self.0, None)
+    }
+}
+
+impl RegionInput for RemoveHost {
+    type Reply = ();
+
+    fn apply(
+        self,
+        region: &mut Region,
+        transition: &mut Transition<'_>,
+    ) -> Result<Self::Reply, RegionError> {
+        region.remove_host(transition, &self.0)
+    }
+}
+
+impl RegionInput for ReadmitHost {
+    type Reply = ();
+
+    fn apply(
+        self,
+        region: &mut Region,
+        transition: &mut Transition<'_>,
+    ) -> Result<Self::Reply, RegionError> {
+        region.readmit_host(transition, &self.0)
     }
 }
 

@@ -62,6 +62,13 @@ pub enum RegionError {
     /// An owner has the host.
     #[error(transparent)]
     Reclaimed(#[from] ReclaimedHost),
+    /// A host cannot be removed now.
+    #[error("host {host:?} cannot be removed: {why}")]
+    HostInUse {
+        host: String,
+        /// What is in the way, and what to do.
+        why: String,
+    },
     /// A valid request that the present state does not allow.
     #[error("{0}")]
     Conflict(String),
@@ -90,6 +97,7 @@ impl RegionError {
             Self::Conflict(_) => "EB-REGION-005",
             Self::Quota { .. } => "EB-REGION-006",
             Self::Reclaimed(_) => "EB-REGION-008",
+            Self::HostInUse { .. } => "EB-REGION-009",
         }
     }
 }

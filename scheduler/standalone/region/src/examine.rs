@@ -252,6 +252,9 @@ impl Region {
             ..host.clone()
         };
         for host in &snapshot.hosts {
+            if host.removed_at.is_some() && self.removed.contains_key(&host.name) {
+                continue;
+            }
             let known = self.hosts.get(&host.name).map(|entry| lasting(&entry.host));
             if known != Some(lasting(host)) {
                 differs.insert(format!("host {}", host.name));

@@ -30,6 +30,7 @@ impl Region {
             disabled_reason: before.and_then(|b| b.host.disabled_reason.clone()),
             reclaim: before.and_then(|b| b.host.reclaim.clone()),
             agent_session: Some(beat.session),
+            removed_at: None,
             last_seen: Some(now),
             storage: beat.storage.take(),
             created_at: before.map_or(now, |b| b.host.created_at),

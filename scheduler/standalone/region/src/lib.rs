@@ -49,6 +49,7 @@ mod prices;
 mod reclaim;
 mod record;
 mod relocation;
+mod removal;
 mod replication;
 mod reports;
 mod restore;
@@ -63,7 +64,7 @@ mod view;
 pub use command::{
     AdoptServer, CreateFlavor, CreateGroup, CreateServers, CreatedServers, DeleteAggregate,
     DeleteBudget, DeleteFlavor, DeleteGroup, DeleteServer, DisableHost, EnableHost, PutAggregate,
-    PutBudget, ReclaimHost, ReleaseServer, ReturnHost,
+    PutBudget, ReadmitHost, ReclaimHost, ReleaseServer, RemoveHost, ReturnHost,
 };
 pub use config::RegionConfig;
 pub use ebbtide_evacuation::ComebackConfig;

@@ -46,6 +46,7 @@ impl Region {
                 Change::DeleteHost(name) => {
                     self.hosts.remove(name);
                     self.table.remove_host(name);
+                    self.removed.remove(name);
                     self.improvements += 1;
                 }
                 Change::PutAggregate(aggregate) => {
@@ -175,6 +176,9 @@ impl Region {
     /// time to time because it has heard the agent. A scheduler that does not hear agents itself
     /// therefore takes a host for silent a little later than one that does.
     fn apply_host(&mut self, touched: &mut Touched<'_>, host: &Host, now: Timestamp) {
+        if host.removed_at.is_some() {
+            return self.note_removed(host);
+        }
         let down_after = self.config.host_down_seconds.as_millis();
         let before = self.hosts.get(&host.name).cloned();
         let mut entry = match &before {

@@ -23,6 +23,9 @@ fn is_of_another_start(server: &Server, attempt: u32) -> bool {
 
 impl Region {
     pub(crate) fn report(&mut self, transition: &mut Transition<'_>, message: Message) {
+        if self.refuse_removed(transition, &message.body) {
+            return;
+        }
         match message.body {
             Body::Heartbeat(m) => self.heartbeat(transition, m, message.time),
             Body::Draining(m) => self.draining(transition, &m),

@@ -44,6 +44,7 @@ impl Region {
             shadow: None,
             table: HostTable::new(),
             hosts: HostBook::default(),
+            removed: BTreeMap::new(),
             aggregates: snapshot.aggregates.into_iter().map(|a| (a.id, a)).collect(),
             flavors: snapshot.flavors.into_iter().map(|f| (f.id, f)).collect(),
             groups: BTreeMap::new(),
@@ -65,7 +66,12 @@ impl Region {
         region
             .table
             .set_billing_period(region.engine.config().period_seconds);
-        region.restore_hosts(snapshot.hosts, now);
+        let (removed, hosts) = snapshot
+            .hosts
+            .into_iter()
+            .partition::<Vec<_>, _>(|host| host.removed_at.is_some());
+        removed.iter().for_each(|host| region.note_removed(host));
+        region.restore_hosts(hosts, now);
         region.refresh_aggregates();
         for group in snapshot.groups {
             region.table.put_group(&group);

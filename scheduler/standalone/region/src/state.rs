@@ -2,6 +2,7 @@
 
 use crate::books::{EvacuationBook, HostBook, ServerBook};
 use crate::market::Market;
+use crate::removal::RemovedHost;
 use crate::speculate::{Speculating, Speculation, SpeculationCounts};
 use crate::transition::Transition;
 use crate::{Effects, Ids, RegionConfig, RegionError, RegionInput};
@@ -21,6 +22,8 @@ pub struct Region {
     pub(crate) shadow: Option<Arc<Engine>>,
     pub(crate) table: HostTable,
     pub(crate) hosts: HostBook,
+    /// Hosts that operators removed for good. Their agents are refused.
+    pub(crate) removed: BTreeMap<String, RemovedHost>,
     pub(crate) aggregates: BTreeMap<AggregateId, Aggregate>,
     pub(crate) flavors: BTreeMap<FlavorId, Flavor>,
     pub(crate) groups: BTreeMap<GroupId, ServerGroup>,

@@ -84,6 +84,7 @@ impl NovaWorld {
                 disabled_reason: self.is_reclaimed(host).then(|| "reclaimed".to_owned()),
                 reclaim: None,
                 agent_session: None,
+                removed_at: None,
                 last_seen: None,
                 storage: None,
                 created_at: Timestamp::from_millis(i64::try_from(host).ok()?),

@@ -27,6 +27,7 @@ mod programs;
 mod python;
 mod real_guests;
 mod reclaim;
+mod removal;
 mod run;
 mod scheduler_calls;
 mod secure;

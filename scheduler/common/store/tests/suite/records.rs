@@ -258,6 +258,7 @@ pub(crate) fn host(n: u64) -> Host {
         disabled_reason: Some("Wartung – 維修".to_owned()),
         reclaim: None,
         agent_session: Some(Uuid::from_u128(n.into())),
+        removed_at: None,
         last_seen: Some(at(99)),
         storage: Some("nfs-1".to_owned()),
         created_at: at(n as i64),

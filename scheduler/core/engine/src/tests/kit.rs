@@ -53,6 +53,7 @@ pub(crate) fn host(name: &str, position: i64, vcpus: u64) -> Host {
         disabled_reason: None,
         reclaim: None,
         agent_session: None,
+        removed_at: None,
         last_seen: None,
         storage: None,
         created_at: Timestamp::from_millis(position),

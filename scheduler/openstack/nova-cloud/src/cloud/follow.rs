@@ -104,6 +104,7 @@ impl Cloud {
             disabled_reason: None,
             reclaim: None,
             agent_session: None,
+            removed_at: None,
             last_seen: None,
             storage: None,
             // Ties are broken in the order of places, as in Nova's decisions.

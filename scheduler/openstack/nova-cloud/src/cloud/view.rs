@@ -111,6 +111,7 @@ impl Cloud {
                 // The ledger has it.
                 reclaim: None,
                 agent_session: None,
+                removed_at: None,
                 last_seen: state.service.last_seen_up.map(millis),
                 storage: None,
                 created_at: millis(state.service.created_at.unwrap_or_default()),

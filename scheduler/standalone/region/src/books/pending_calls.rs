@@ -54,6 +54,11 @@ impl PendingAgentCalls {
         self.entries.contains_key(&server)
     }
 
+    /// The message about a server that the broker has not confirmed.
+    pub(crate) fn unsent(&self, server: ServerId) -> Option<MessageId> {
+        self.entries.get(&server).and_then(|entry| entry.unsent)
+    }
+
     /// Removes the request about a server.
     pub(super) fn forget(&mut self, server: ServerId) {
         if let Some(message) = self.entries.remove(&server).and_then(|e| e.unsent) {

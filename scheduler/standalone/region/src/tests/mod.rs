@@ -21,6 +21,7 @@ mod market;
 mod overlaps;
 mod past_lives;
 mod reclaim;
+mod removal;
 mod reports;
 mod restarts;
 mod servers;

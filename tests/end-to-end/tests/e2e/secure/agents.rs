@@ -79,6 +79,11 @@ pub(crate) async fn make_logins(broker: &RabbitMq, region: &Region, hosts: &[&st
 }
 
 pub(super) async fn cloud(queue_type: &str) -> (RabbitMq, Region) {
+    cloud_with(queue_type, "").await
+}
+
+/// The same, with lines for the `[region]` section.
+pub(super) async fn cloud_with(queue_type: &str, region: &str) -> (RabbitMq, Region) {
     let broker = RabbitMq::start().await.unwrap();
     let hosts = ["host-1.example", "host-2.example"];
     let mut region = Region::prepare(RegionOptions {
@@ -89,6 +94,7 @@ pub(super) async fn cloud(queue_type: &str) -> (RabbitMq, Region) {
             .map(|host| ((*host).to_owned(), url(&broker, &format!("agent-{host}"))))
             .collect(),
         bus: format!("queue_type = \"{queue_type}\""),
+        region: region.to_owned(),
         scheduler_bus: "agent_identity = \"user-id\"".to_owned(),
         agent_bus: "identity = \"user-id\"".to_owned(),
         ..RegionOptions::default()

@@ -8,6 +8,7 @@ pub(crate) mod floods;
 mod init;
 mod kit;
 mod limits;
+mod removed;
 mod tenants;
 mod tls;
 mod tokens;

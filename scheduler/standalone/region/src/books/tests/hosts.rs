@@ -40,6 +40,7 @@ fn host(n: u8, on: Option<u8>, seen: i64) -> Host {
         disabled_reason: None,
         reclaim: None,
         agent_session: None,
+        removed_at: None,
         last_seen: Some(at(seen)),
         storage: storage(on),
         created_at: at(0),
