@@ -39,6 +39,10 @@ _packages_present() {
         # rabbitmq.
         rabbitmq) _packages_have /usr/lib/rabbitmq/bin/rabbitmq-server && _packages_have erl && _packages_have epmd ;;
         mariadb) _packages_have mariadbd && _packages_have mariadb-install-db && _packages_have mariadb ;;
+        # A cluster of MariaDB: the library that replicates, and what a joining node gets data with.
+        galera)
+            [ -f /usr/lib/galera/libgalera_smm.so ] || return 1
+            for dir in mariadbd wsrep_sst_rsync rsync lsof; do _packages_have "$dir" || return 1; done ;;
         postgresql)
             for dir in /usr/lib/postgresql/*/bin; do
                 [ -x "$dir/postgres" ] && [ -x "$dir/initdb" ] && [ -x "$dir/psql" ] && return 0
@@ -100,6 +104,7 @@ _packages_names() {
     case $1 in
         rabbitmq) echo rabbitmq-server ;;
         mariadb) echo mariadb-server-core mariadb-client-core ;;
+        galera) echo galera-4 mariadb-server rsync lsof ;;
         postgresql) echo postgresql ;;
         oslo-messaging) echo python3-oslo.messaging ;;
         placement) echo python3-placement ;;
@@ -131,6 +136,7 @@ _packages_units() {
     case $1 in
         rabbitmq) echo rabbitmq-server.service epmd.service epmd.socket ;;
         mariadb) ;;
+        galera) echo mariadb.service rsync.service ;;
         postgresql) echo postgresql.service ;;
         oslo-messaging|placement|nova-weighers) ;;
         network) echo nftables.service ;;
@@ -228,14 +234,14 @@ _packages_install() (
     exit 0
 )
 
-# ensure_packages SERVICE...   with SERVICE one of rabbitmq, mariadb, postgresql, oslo-messaging,
+# ensure_packages SERVICE...   with SERVICE one of rabbitmq, mariadb, galera, postgresql, oslo-messaging,
 #                              libvirt, network, faketime, placement, nova-weighers, plugins-c,
 #                              plugins-python, slurm, prometheus, guest-image, openstack.
 ensure_packages() {
     local service missing=() packages='' command
     for service in "$@"; do
         if [ -z "$(_packages_names "$service")" ]; then
-            echo "ensure_packages: unknown service '$service'; known are rabbitmq, mariadb, postgresql, oslo-messaging, libvirt, network, faketime, placement, nova-weighers, plugins-c, plugins-python, slurm, prometheus, guest-image, openstack" >&2
+            echo "ensure_packages: unknown service '$service'; known are rabbitmq, mariadb, galera, postgresql, oslo-messaging, libvirt, network, faketime, placement, nova-weighers, plugins-c, plugins-python, slurm, prometheus, guest-image, openstack" >&2
             return 1
         fi
     done
@@ -280,7 +286,7 @@ ensure_packages() {
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     set -euo pipefail
     if [ $# -eq 0 ]; then
-        echo "usage: $0 rabbitmq|mariadb|postgresql|oslo-messaging|libvirt|network|faketime|placement|nova-weighers|plugins-c|plugins-python|slurm|prometheus|openstack ..." >&2
+        echo "usage: $0 rabbitmq|mariadb|galera|postgresql|oslo-messaging|libvirt|network|faketime|placement|nova-weighers|plugins-c|plugins-python|slurm|prometheus|openstack ..." >&2
         exit 2
     fi
     ensure_packages "$@"

@@ -122,6 +122,10 @@ impl<D: Database> HeldConnections<D> {
         }
     }
 
+    pub(super) fn renew(&self) {
+        drop(self.take_idle());
+    }
+
     pub(super) fn release(&self) {
         self.state().is_closed = true;
         drop(self.take_idle());

@@ -6,8 +6,10 @@
 //! cancelled query gives its connection back to the pool, which tests it as before.
 
 mod held;
+mod hosts;
 
 use held::HeldConnections;
+pub use hosts::{Hosts, Options, Writable};
 use sea_orm::sqlx::{MySql, MySqlPool, PgPool, Postgres};
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, QueryResult, Statement};
 
@@ -51,6 +53,15 @@ impl QueryConnections {
             Way::MySql(held) => Box::pin(held.query_all(statement)).await,
             Way::Postgres(held) => Box::pin(held.query_all(statement)).await,
             Way::Pool(connection) => connection.query_all_raw(statement).await,
+        }
+    }
+
+    /// Gives back what is kept now: the pool finds out that another server is used.
+    pub fn renew(&self) {
+        match &self.0 {
+            Way::MySql(held) => held.renew(),
+            Way::Postgres(held) => held.renew(),
+            Way::Pool(_) => {}
         }
     }
 

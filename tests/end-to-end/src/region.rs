@@ -84,7 +84,7 @@ pub struct RegionOptions {
     pub database_url: Option<String>,
     /// Lines for the `[database]` section.
     pub database_options: String,
-    /// A broker that the test looks after itself.
+    /// A broker that the test looks after itself; of a cluster, the URLs of its nodes with commas.
     pub broker_url: Option<String>,
     /// How often broker and clients have to be heard by one another. Seconds; the broker's URL says
     /// nothing of it if this is not set.
@@ -265,10 +265,14 @@ impl Region {
     }
 
     fn with_heartbeat(&self, url: &str) -> String {
-        match self.options.heartbeat_seconds {
-            Some(seconds) => format!("{url}?heartbeat={seconds}"),
-            None => url.to_owned(),
-        }
+        let nodes: Vec<String> = url
+            .split(',')
+            .map(|url| match self.options.heartbeat_seconds {
+                Some(seconds) => format!("{url}?heartbeat={seconds}"),
+                None => url.to_owned(),
+            })
+            .collect();
+        nodes.join("\", \"")
     }
 
     fn ready_file(&self) -> PathBuf {

@@ -33,6 +33,7 @@
 //! The programs come from Debian's packages; `devstack/lib/packages.sh` installs them.
 
 mod amqp;
+mod cluster;
 mod data_directory;
 mod error;
 mod eventually;
@@ -47,6 +48,7 @@ mod sql;
 mod url;
 mod user;
 
+pub use cluster::{GaleraCluster, PostgresPair, RabbitCluster};
 pub use data_directory::DirectoryLock;
 pub use ebbtide_runtime::clock::Deadline;
 pub use error::{Error, Result};

@@ -142,7 +142,8 @@ fn mysql_kind(number: u16, state: &str) -> Kind {
         // access denied to the database, for the user, unknown database
         1044 | 1045 | 1049 | 1698 => Kind::LoginRefused,
         // too many connections, shutdown, query interrupted, killed, read-only while failing over
-        1040 | 1053 | 1317 | 1927 | 1203 | 1290 | 1836 | 1792 | 4031 => Kind::Unavailable,
+        // and a Galera node without a quorum
+        1040 | 1047 | 1053 | 1317 | 1927 | 1203 | 1290 | 1836 | 1792 | 4031 => Kind::Unavailable,
         // crashed tables and damaged indexes
         126 | 127 | 1034 | 1194 | 1712 => Kind::Corrupt,
         _ if state.starts_with("08") => Kind::Unavailable,

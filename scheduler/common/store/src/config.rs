@@ -9,7 +9,8 @@ pub struct StoreConfig {
     /// `sqlite:PATH` (or `sqlite://PATH`, `sqlite::memory:`),
     /// `mysql://USER:PASSWORD@HOST:PORT/DATABASE` (also `mariadb:`), or
     /// `postgres://USER:PASSWORD@HOST:PORT/DATABASE` (also `postgresql:`). A driver as in oslo's
-    /// `mysql+pymysql:` is ignored.
+    /// `mysql+pymysql:` is ignored. `HOST:PORT` may be a list with commas: of these servers the
+    /// first one that takes writes is used, and another one when it takes none any more.
     pub url: DatabaseUrl,
     /// Most connections in all, at least 2 are used. One (SQLite) or two (servers) of them are kept
     /// for writing, so that slow reads never hold up a commit. Default 8.

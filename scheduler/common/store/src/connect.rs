@@ -13,7 +13,8 @@ use crate::config::{Durability, StoreConfig};
 use crate::private;
 use crate::url::{DatabaseTarget, DatabaseUrl};
 use crate::{StoreError, sql};
-use ebbtide_sql_pool::QueryConnections;
+use ebbtide_runtime::task::{self, Task};
+use ebbtide_sql_pool::{Hosts, Options, QueryConnections, Writable};
 use sea_orm::sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlPoolOptions};
 use sea_orm::sqlx::pool::{PoolConnectionMetadata, PoolOptions};
 use sea_orm::sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions};
@@ -21,7 +22,8 @@ use sea_orm::sqlx::sqlite::{
     SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
 };
 use sea_orm::sqlx::{
-    AssertSqlSafe, ConnectOptions as _, Connection as _, Database, Error, Executor as _,
+    AssertSqlSafe, ConnectOptions as _, Connection as _, Error, Executor as _, MySql, Pool,
+    Postgres,
 };
 use sea_orm::{
     ConnectionTrait, DatabaseConnection, DbErr, RuntimeErr, SqliteTransactionMode,
@@ -57,6 +59,10 @@ const SQLITE_CACHE: &str = "-32768";
 const SQLITE_READER_CACHE: &str = "-4096";
 /// The write-ahead log is cut back to this size, in bytes, after it had to grow.
 const SQLITE_JOURNAL_LIMIT: &str = "67108864";
+/// Statements of a session on a Galera node see what other nodes have committed before: schedulers
+/// may use different nodes, and a commit whose node died is looked up on another one. A server
+/// outside of a cluster does not wait.
+const GALERA_ORDER: &str = "/*M!100300 SET SESSION wsrep_sync_wait = 7 */";
 /// Part of a MariaDB packet that is kept for everything beside the record.
 const PACKET_RESERVE: usize = 64 << 10;
 
@@ -66,7 +72,9 @@ pub(crate) struct Connections {
     writer: DatabaseConnection,
     reader: DatabaseConnection,
     /// The connections of `reader`, for single queries.
-    queries: QueryConnections,
+    queries: Arc<QueryConnections>,
+    /// Watches which of several servers takes writes.
+    _watch: Option<Task>,
     max_record_bytes: usize,
     /// True after an operation was given up because the server did not answer.
     silent: Arc<AtomicBool>,
@@ -81,7 +89,7 @@ impl Connections {
         };
         let silent = Arc::new(AtomicBool::new(false));
         let readers = config.max_connections.saturating_sub(1).max(1);
-        let (writer, reader, queries) = match url.target() {
+        let (writer, reader, queries, watch) = match url.target() {
             DatabaseTarget::SqliteMemory => {
                 // Every connection to memory would be a database of its own.
                 let options = sqlite_options(config).in_memory(true).filename(":memory:");
@@ -95,7 +103,8 @@ impl Connections {
                     .await
                     .map_err(refused)?;
                 let pool = SqlxSqliteConnector::from_sqlx_sqlite_pool(pool);
-                (pool.clone(), pool.clone(), QueryConnections::pool(pool))
+                let queries = Arc::new(QueryConnections::pool(pool.clone()));
+                (pool.clone(), pool, queries, None)
             }
             DatabaseTarget::SqliteFile(path) => {
                 make_directory(&url, path)?;
@@ -137,21 +146,22 @@ impl Connections {
                 (
                     SqlxSqliteConnector::from_sqlx_sqlite_pool(writer),
                     reader.clone(),
-                    QueryConnections::pool(reader),
+                    Arc::new(QueryConnections::pool(reader)),
+                    None,
                 )
             }
-            DatabaseTarget::MySql(text) => {
-                let options: MySqlConnectOptions = text.parse().map_err(refused)?;
-                let options = options
-                    .statement_cache_capacity(sql::STATEMENT_CACHE)
-                    .disable_statement_logging();
-                let first = tokio::time::timeout(config.connect_timeout, options.connect()).await;
-                drop(
-                    reached(&url, config, first)?
-                        .map_err(refused)?
-                        .close()
-                        .await,
-                );
+            DatabaseTarget::MySql(servers) => {
+                let mut each = Vec::new();
+                for server in servers {
+                    let options: MySqlConnectOptions = server.parse().map_err(refused)?;
+                    let name = format!("{}:{}", options.get_host(), options.get_port());
+                    let options = options
+                        .statement_cache_capacity(sql::STATEMENT_CACHE)
+                        .disable_statement_logging();
+                    each.push((name, options));
+                }
+                let hosts = Arc::new(Hosts::<MySql>::new(each));
+                let options = first(&url, config, &hosts).await?.map_err(refused)?;
                 let pool = |size| -> MySqlPoolOptions {
                     let setup = format!(
                         "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, \
@@ -168,10 +178,15 @@ impl Connections {
                     );
                     let rest = format!("SET {idle} {rest}");
                     let steps: Arc<[String]> = [isolation.to_owned(), rest].into();
-                    server_pool(size, config, &silent).after_connect(
+                    let among = Arc::clone(&hosts);
+                    server_pool(size, config, &silent, &hosts).after_connect(
                         move |connection: &mut MySqlConnection, _| {
-                            let steps = Arc::clone(&steps);
+                            let (steps, among) = (Arc::clone(&steps), Arc::clone(&among));
                             Box::pin(async move {
+                                takes_writes(&among, connection).await?;
+                                if among.are_several() {
+                                    connection.execute(GALERA_ORDER).await?;
+                                }
                                 for step in steps.iter() {
                                     connection.execute(AssertSqlSafe(step.clone())).await?;
                                 }
@@ -181,35 +196,40 @@ impl Connections {
                     )
                 };
                 let reader = pool(readers).connect_lazy_with(options.clone());
+                let writer = pool(2).connect_lazy_with(options);
+                let queries = Arc::new(QueryConnections::mysql(reader.clone(), readers));
                 (
-                    SqlxMySqlConnector::from_sqlx_mysql_pool(pool(2).connect_lazy_with(options)),
+                    SqlxMySqlConnector::from_sqlx_mysql_pool(writer.clone()),
                     SqlxMySqlConnector::from_sqlx_mysql_pool(reader.clone()),
-                    QueryConnections::mysql(reader, readers),
+                    Arc::clone(&queries),
+                    watch(hosts, [writer, reader], queries),
                 )
             }
-            DatabaseTarget::Postgres(text) => {
-                let options: PgConnectOptions = text.parse().map_err(refused)?;
-                let options = options
-                    .application_name("ebbtide")
-                    .statement_cache_capacity(sql::STATEMENT_CACHE)
-                    .disable_statement_logging();
-                let first = tokio::time::timeout(config.connect_timeout, options.connect()).await;
-                drop(
-                    reached(&url, config, first)?
-                        .map_err(refused)?
-                        .close()
-                        .await,
-                );
+            DatabaseTarget::Postgres(servers) => {
+                let mut each = Vec::new();
+                for server in servers {
+                    let options: PgConnectOptions = server.parse().map_err(refused)?;
+                    let name = format!("{}:{}", options.get_host(), options.get_port());
+                    let options = options
+                        .application_name("ebbtide")
+                        .statement_cache_capacity(sql::STATEMENT_CACHE)
+                        .disable_statement_logging();
+                    each.push((name, options));
+                }
+                let hosts = Arc::new(Hosts::<Postgres>::new(each));
+                let options = first(&url, config, &hosts).await?.map_err(refused)?;
                 let pool = |size| -> PgPoolOptions {
                     let setup = format!(
                         "SET lock_timeout = {}; SET idle_in_transaction_session_timeout = {}",
                         config.lock_timeout.as_millis().max(1),
                         IDLE_TRANSACTION.as_millis()
                     );
-                    server_pool(size, config, &silent).after_connect(
+                    let among = Arc::clone(&hosts);
+                    server_pool(size, config, &silent, &hosts).after_connect(
                         move |connection: &mut PgConnection, _| {
-                            let setup = setup.clone();
+                            let (setup, among) = (setup.clone(), Arc::clone(&among));
                             Box::pin(async move {
+                                takes_writes(&among, connection).await?;
                                 connection.execute(AssertSqlSafe(setup)).await?;
                                 Ok(())
                             })
@@ -217,12 +237,13 @@ impl Connections {
                     )
                 };
                 let reader = pool(readers).connect_lazy_with(options.clone());
+                let writer = pool(2).connect_lazy_with(options);
+                let queries = Arc::new(QueryConnections::postgres(reader.clone(), readers));
                 (
-                    SqlxPostgresConnector::from_sqlx_postgres_pool(
-                        pool(2).connect_lazy_with(options),
-                    ),
+                    SqlxPostgresConnector::from_sqlx_postgres_pool(writer.clone()),
                     SqlxPostgresConnector::from_sqlx_postgres_pool(reader.clone()),
-                    QueryConnections::postgres(reader, readers),
+                    Arc::clone(&queries),
+                    watch(hosts, [writer, reader], queries),
                 )
             }
         };
@@ -231,6 +252,7 @@ impl Connections {
             writer,
             reader,
             queries,
+            _watch: watch,
             max_record_bytes: crate::tables::MAX_RECORD_BYTES,
             silent,
         };
@@ -367,33 +389,72 @@ fn make_directory(url: &DatabaseUrl, path: &Path) -> Result<(), StoreError> {
     })
 }
 
-/// A server that does not answer at all.
-fn reached<T>(
+/// The server that is used first, and whether it can be reached at all.
+async fn first<D: Writable>(
     url: &DatabaseUrl,
     config: &StoreConfig,
-    answer: Result<T, tokio::time::error::Elapsed>,
-) -> Result<T, StoreError> {
+    hosts: &Hosts<D>,
+) -> Result<Result<Options<D>, Error>, StoreError> {
+    let answer = tokio::time::timeout(config.connect_timeout, hosts.choose()).await;
     answer.map_err(|_| {
         let seconds = config.connect_timeout.as_secs_f32();
         unavailable(url, format!("no answer within {seconds} s"))
     })
 }
 
+/// Refuses a new connection to one of several servers that takes no writes: the pool tries again,
+/// with the server that is chosen then.
+async fn takes_writes<D: Writable>(
+    hosts: &Hosts<D>,
+    connection: &mut D::Connection,
+) -> Result<(), Error> {
+    if hosts.are_several() && !D::takes_writes(connection).await? {
+        return Err(Error::Io(std::io::Error::other(
+            "this server takes no writes",
+        )));
+    }
+    Ok(())
+}
+
+/// Sends connections to another server when the chosen one takes no writes any more.
+fn watch<D: Writable>(
+    hosts: Arc<Hosts<D>>,
+    pools: [Pool<D>; 2],
+    queries: Arc<QueryConnections>,
+) -> Option<Task> {
+    hosts.are_several().then(|| {
+        task::spawn("database hosts", async move {
+            let switch = |options: &Options<D>| {
+                for pool in &pools {
+                    pool.set_connect_options(options.clone());
+                }
+                queries.renew();
+            };
+            hosts.follow(switch).await;
+        })
+    })
+}
+
 /// What pools of connections to a server have in common.
-fn server_pool<D: Database>(
+fn server_pool<D: Writable>(
     size: u32,
     config: &StoreConfig,
     silent: &Arc<AtomicBool>,
+    hosts: &Arc<Hosts<D>>,
 ) -> PoolOptions<D> {
-    let silent = Arc::clone(silent);
+    let (silent, hosts) = (Arc::clone(silent), Arc::clone(hosts));
     PoolOptions::new()
         .max_connections(size)
         .acquire_timeout(config.connect_timeout)
         .max_lifetime(MAX_LIFETIME)
         .test_before_acquire(false)
         .before_acquire(
-            |connection: &mut D::Connection, meta: PoolConnectionMetadata| {
+            move |connection: &mut D::Connection, meta: PoolConnectionMetadata| {
+                let outdated = hosts.is_outdated(meta.age);
                 Box::pin(async move {
+                    if outdated {
+                        return Ok(false);
+                    }
                     if meta.idle_for >= TEST_AFTER_IDLE {
                         connection.ping().await?;
                     }

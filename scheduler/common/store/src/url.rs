@@ -46,9 +46,9 @@ pub struct DatabaseUrl {
 pub(crate) enum DatabaseTarget {
     SqliteFile(PathBuf),
     SqliteMemory,
-    /// With the scheme that the driver knows, and the password.
-    MySql(String),
-    Postgres(String),
+    /// For each host, with the scheme that the driver knows, and the password.
+    MySql(Vec<String>),
+    Postgres(Vec<String>),
 }
 
 impl DatabaseUrl {
@@ -115,10 +115,11 @@ impl FromStr for DatabaseUrl {
                 }
             }
             "mysql" | "mariadb" => {
-                DatabaseTarget::MySql(format!("mysql:{}", server_part(rest, &bad)?))
+                DatabaseTarget::MySql(servers("mysql", server_part(rest, &bad)?))
             }
             "postgres" | "postgresql" => {
-                DatabaseTarget::Postgres(format!("postgres:{}", server_part(rest, &bad)?))
+                let rest = server_part(rest, &bad)?;
+                DatabaseTarget::Postgres(servers("postgres", &read_write(rest, &bad)?))
             }
             _ => return Err(bad("the scheme is unknown")),
         };
@@ -152,13 +153,58 @@ fn server_part<'a>(
             "special characters in the user or password are not percent-encoded",
         ));
     }
-    if let Some((_, port)) = authority.rsplit('@').next().unwrap_or("").rsplit_once(':')
-        && !port.ends_with(']')
-        && port.parse::<u16>().is_err()
-    {
-        return Err(bad("the port is not a number from 1 to 65535"));
+    let hosts: Vec<&str> = hosts(authority).1.split(',').collect();
+    for host in &hosts {
+        if let Some((_, port)) = host.rsplit_once(':')
+            && !port.ends_with(']')
+            && port.parse::<u16>().is_err()
+        {
+            return Err(bad("the port is not a number from 1 to 65535"));
+        }
+        if hosts.len() > 1 && host.is_empty() {
+            return Err(bad("a host of the list is empty"));
+        }
     }
     Ok(rest)
+}
+
+/// The user with its `@`, and the hosts.
+fn hosts(authority: &str) -> (&str, &str) {
+    let at = authority.rfind('@').map_or(0, |at| at + 1);
+    authority.split_at(at)
+}
+
+/// A URL for each host of the list.
+fn servers(scheme: &str, rest: &str) -> Vec<String> {
+    let body = rest.strip_prefix("//").unwrap_or(rest);
+    let (authority, path) = body.split_once('/').unwrap_or((body, ""));
+    let (user, hosts) = hosts(authority);
+    let url = |host| format!("{scheme}://{user}{host}/{path}");
+    hosts.split(',').map(url).collect()
+}
+
+/// Takes out libpq's parameter, which the driver does not know. Of several hosts the one is used
+/// that takes writes, so that it may say nothing else.
+fn read_write(rest: &str, bad: &impl Fn(&str) -> StoreError) -> Result<String, StoreError> {
+    let Some((address, parameters)) = rest.split_once('?') else {
+        return Ok(rest.to_owned());
+    };
+    let mut kept = Vec::new();
+    for parameter in parameters.split('&') {
+        match parameter.split_once('=') {
+            Some(("target_session_attrs", "read-write" | "primary")) => {}
+            Some(("target_session_attrs", _)) => {
+                return Err(bad(
+                    "target_session_attrs is neither read-write nor primary",
+                ));
+            }
+            _ => kept.push(parameter),
+        }
+    }
+    Ok(match kept.is_empty() {
+        true => address.to_owned(),
+        false => format!("{address}?{}", kept.join("&")),
+    })
 }
 
 /// The URL with `***` for everything that may be a password: after the first `:` of the user part
@@ -234,6 +280,12 @@ mod tests {
             ("mysql://u:secret@h", "no database"),
             ("mysql://u:secret@h/", "no database"),
             ("postgres://u:secret@h:port/d", "port"),
+            ("postgres://u:secret@h1:1,h2:x,h3/d", "port"),
+            ("mysql://u:secret@h1,,h3/d", "is empty"),
+            (
+                "postgres://u:secret@h/d?target_session_attrs=any",
+                "read-write",
+            ),
             ("postgres://u:secret@x@h/d", "percent-encoded"),
             ("postgres://u:secret#x@h/d", "percent-encoded"),
         ] {
@@ -242,6 +294,39 @@ mod tests {
             let said = error.to_string();
             assert!(said.contains(reason), "{url}: {said}");
             assert!(!said.contains("secret"), "{url}: {said}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_hosts_is_one_address_for_each() {
+        let postgres = "postgresql://u:p,q@h1:5432,[::1]:5433,h3/d?target_session_attrs=read-write&sslmode=require";
+        match postgres.parse::<DatabaseUrl>().unwrap().target() {
+            DatabaseTarget::Postgres(servers) => assert_eq!(
+                servers,
+                &[
+                    "postgres://u:p,q@h1:5432/d?sslmode=require",
+                    "postgres://u:p,q@[::1]:5433/d?sslmode=require",
+                    "postgres://u:p,q@h3/d?sslmode=require",
+                ]
+            ),
+            _ => panic!("not PostgreSQL"),
+        }
+        let url: DatabaseUrl = "mysql+pymysql://u:geheim@h1,h2:3307/d".parse().unwrap();
+        match url.target() {
+            DatabaseTarget::MySql(servers) => assert_eq!(
+                servers,
+                &["mysql://u:geheim@h1/d", "mysql://u:geheim@h2:3307/d"]
+            ),
+            _ => panic!("not MariaDB"),
+        }
+        assert_eq!(url.to_string(), "mysql+pymysql://u:***@h1,h2:3307/d");
+        match "postgres://h/d?target_session_attrs=primary"
+            .parse::<DatabaseUrl>()
+            .unwrap()
+            .target()
+        {
+            DatabaseTarget::Postgres(servers) => assert_eq!(servers, &["postgres://h/d"]),
+            _ => panic!("not PostgreSQL"),
         }
     }
 

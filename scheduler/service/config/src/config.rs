@@ -92,7 +92,8 @@ ebbtide_model::settings! {
     #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
     pub struct Database: Default {
         /// Where the state is kept: `sqlite:///path/to/file`, `mysql://user:password@host/name`
-        /// (MariaDB) or `postgres://user:password@host/name`.
+        /// (MariaDB) or `postgres://user:password@host/name`. The host may be a list
+        /// (`host1:3306,host2,host3`): the first server that takes writes is used.
         pub url: String = "sqlite://ebbtide.db".to_owned()
             => key("mysql://ebbtide:PASSWORD@db/ebbtide").secret();
         /// Connections to the database at most.

@@ -4,6 +4,8 @@ use ebbtide_client::Credentials;
 use ebbtide_client::Region as Clients;
 use ebbtide_harness::Deadline;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tonic::{Code, Response, Status};
 
@@ -19,6 +21,8 @@ pub(crate) struct RetryingClient {
     ready: Vec<PathBuf>,
     next: usize,
     connected: Option<Clients>,
+    /// Attempts that got no answer.
+    pub(crate) unanswered: Arc<AtomicU64>,
 }
 
 impl RetryingClient {
@@ -27,6 +31,7 @@ impl RetryingClient {
             ready: ready.to_vec(),
             next: first % ready.len(),
             connected: None,
+            unanswered: Arc::default(),
         }
     }
 
@@ -84,6 +89,7 @@ impl RetryingClient {
                         !deadline.has_passed(),
                         "{what}: no answer for {PATIENCE:?}: {failed}"
                     );
+                    self.unanswered.fetch_add(1, Ordering::Relaxed);
                     self.another();
                     tokio::time::sleep(PAUSE).await;
                 }

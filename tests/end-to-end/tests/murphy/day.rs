@@ -27,7 +27,7 @@ const FILLERS: u64 = 3;
 const LIMITS: &str = "notice_timeout_seconds = 2\nnotice_attempts = 3\nact_timeout_seconds = 6\n\
      start_timeout_seconds = 6\nhost_down_seconds = 6\nfailed_victim_rest_seconds = 1\nmax_attempts = 5";
 
-const DRIVER: &str = "\
+pub(crate) const DRIVER: &str = "\
 [driver]
 kind = \"simulated\"
 [driver.simulated]
@@ -187,7 +187,7 @@ impl Day {
     }
 }
 
-async fn flavors(client: &mut RetryingClient) {
+pub(crate) async fn flavors(client: &mut RetryingClient) {
     for (name, vcpus, grace) in FLAVORS {
         let mut flavor = v1::Flavor {
             name: name.to_owned(),

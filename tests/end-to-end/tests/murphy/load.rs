@@ -5,6 +5,7 @@ use crate::client::{PATIENCE, RetryingClient};
 use ebbtide_bench::seeded::SeededNumbers;
 use ebbtide_harness::Deadline;
 use ebbtide_proto::v1;
+use ebbtide_runtime::clock::Stopwatch;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -33,7 +34,25 @@ pub(crate) struct Entry {
 
 /// What callers have asked for, by the identifier of the server.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger(Mutex<BTreeMap<String, Entry>>);
+pub(crate) struct Ledger {
+    entries: Mutex<BTreeMap<String, Entry>>,
+    answers: Mutex<Answers>,
+}
+
+/// Decisions of the region, as callers hear them.
+#[derive(Debug, Default)]
+struct Answers {
+    last: Option<Stopwatch>,
+    longest: Duration,
+    count: u64,
+}
+
+impl Answers {
+    fn note_pause(&mut self) {
+        let now = self.last.map_or(Duration::ZERO, Stopwatch::elapsed);
+        self.longest = self.longest.max(now);
+    }
+}
 
 impl Ledger {
     fn note(&self, id: &str, normal: bool) {
@@ -42,15 +61,32 @@ impl Ledger {
             acknowledged: false,
             deleted: false,
         };
-        self.0.lock().unwrap().insert(id.to_owned(), entry);
+        self.entries.lock().unwrap().insert(id.to_owned(), entry);
     }
 
     fn change(&self, id: &str, change: impl FnOnce(&mut Entry)) {
-        change(self.0.lock().unwrap().get_mut(id).unwrap());
+        change(self.entries.lock().unwrap().get_mut(id).unwrap());
     }
 
     pub(crate) fn all(&self) -> BTreeMap<String, Entry> {
-        self.0.lock().unwrap().clone()
+        self.entries.lock().unwrap().clone()
+    }
+
+    fn note_answer(&self) {
+        let mut answers = self.answers.lock().unwrap();
+        answers.note_pause();
+        answers.last = Some(Stopwatch::start());
+        answers.count += 1;
+    }
+
+    /// The longest time without a decision since the last call, and how many there were.
+    pub(crate) fn take_longest_pause(&self) -> (Duration, u64) {
+        let mut answers = self.answers.lock().unwrap();
+        answers.note_pause();
+        let taken = (answers.longest, answers.count);
+        answers.longest = Duration::ZERO;
+        answers.count = 0;
+        taken
     }
 }
 
@@ -90,6 +126,7 @@ impl Caller {
         let created = self.client.ask("create", call).await;
         let mut created = created.unwrap_or_else(|status| panic!("create {id}: {status}"));
         self.ledger.change(&id, |entry| entry.acknowledged = true);
+        self.ledger.note_answer();
         created.servers.remove(0)
     }
 

@@ -20,6 +20,7 @@
 )] // These are tests.
 
 mod client;
+mod clusters;
 mod day;
 mod faults;
 mod load;

@@ -1,6 +1,7 @@
 //! A private MariaDB, without any of the system's configuration files.
 
 use super::{PrivateServer, ServerKind, ServerPlace};
+use crate::cluster::{self, Member};
 use crate::error::{Error, Result};
 use crate::process::{Process, Signal};
 use crate::programs;
@@ -26,7 +27,7 @@ GRANT ALL PRIVILEGES ON *.* TO 'ebbtide'@'127.0.0.1' WITH GRANT OPTION;
 /// For both the installation and the server: a redo log of 8 MiB instead of 96 (a hundred tests
 /// would write 10 GB), and ordinary file operations instead of io_uring, whose locked memory is
 /// limited for ordinary users.
-const STORAGE: [&str; 2] = ["--innodb-log-file-size=8M", "--innodb-use-native-aio=OFF"];
+pub(crate) const STORAGE: [&str; 2] = ["--innodb-log-file-size=8M", "--innodb-use-native-aio=OFF"];
 
 impl ServerKind for Maria {
     const NAME: &'static str = "MariaDB";
@@ -70,12 +71,17 @@ impl ServerKind for Maria {
         // Default: every commit is flushed. 2: every commit is handed to the operating system,
         // which survives SIGKILL.
         let flush = if place.durable { 1 } else { 2 };
+        let init = format!("--init-file={}", place.join("init.sql").display());
+        let beginning = match &place.member {
+            Some(Member::Galera(node)) => cluster::galera_arguments(place, node, init).await?,
+            _ => vec![init],
+        };
         let server = place
             .command(Self::NAME, programs::find("mariadbd", "mariadb")?)
             .args(["--no-defaults", "--basedir=/usr"])
             .arg(format!("--datadir={}", place.join("data").display()))
             .arg(format!("--tmpdir={}", place.path().display()))
-            .arg(format!("--init-file={}", place.join("init.sql").display()))
+            .args(beginning)
             .arg(format!("--port={}", place.port()))
             .arg("--bind-address=127.0.0.1")
             // Both below the data directory. Relative, because the path of a socket may have 107
@@ -118,7 +124,12 @@ impl PrivateServer<Maria> {
     ///
     /// [`Error::Failed`] with what the server says.
     pub async fn execute(&self, sql: &str) -> Result<()> {
-        access(self.port())?.execute(sql).await.map(drop)
+        self.value(sql).await.map(drop)
+    }
+
+    /// The same, with what it gave.
+    pub(crate) async fn value(&self, sql: &str) -> Result<String> {
+        access(self.port())?.execute(sql).await
     }
 }
 

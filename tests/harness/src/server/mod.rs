@@ -12,6 +12,7 @@ pub(crate) mod rabbitmq;
 #[cfg(test)]
 mod tests;
 
+use crate::cluster::Member;
 use crate::data_directory::DataDirectory;
 use crate::error::{Error, Result};
 use crate::ports;
@@ -47,6 +48,7 @@ pub struct ServerSettings {
     durable: bool,
     deadline: Duration,
     files: Vec<(String, String)>,
+    member: Option<Member>,
 }
 
 impl Default for ServerSettings {
@@ -65,6 +67,7 @@ impl ServerSettings {
             durable: false,
             deadline: START_DEADLINE,
             files: Vec::new(),
+            member: None,
         }
     }
 
@@ -78,6 +81,15 @@ impl ServerSettings {
             durable: true,
             deadline: START_DEADLINE,
             files: Vec::new(),
+            member: None,
+        }
+    }
+
+    /// In a temporary directory, as a node of a cluster.
+    pub(crate) fn of_member(member: Member) -> Self {
+        Self {
+            member: Some(member),
+            ..Self::temporary()
         }
     }
 
@@ -112,14 +124,16 @@ pub struct ServerPlace {
     ports: Vec<u16>,
     durable: bool,
     deadline: Duration,
+    /// What it is in a cluster.
+    member: Option<Member>,
 }
 
 impl ServerPlace {
-    fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.home.path()
     }
 
-    fn join(&self, name: &str) -> PathBuf {
+    pub(crate) fn join(&self, name: &str) -> PathBuf {
         self.home.path().join(name)
     }
 
@@ -129,7 +143,7 @@ impl ServerPlace {
 
     /// A program of the server: in its directory, as its user, with nothing of the caller's
     /// environment.
-    fn command(&self, name: &str, program: impl Into<PathBuf>) -> ProcessCommand {
+    pub(crate) fn command(&self, name: &str, program: impl Into<PathBuf>) -> ProcessCommand {
         ProcessCommand::new(name, program)
             .env_clear()
             .env("PATH", programs::PATH)
@@ -142,7 +156,7 @@ impl ServerPlace {
     }
 
     /// Runs a program that sets something up, to its end.
-    async fn run(&self, name: &str, command: ProcessCommand) -> Result<()> {
+    pub(crate) async fn run(&self, name: &str, command: ProcessCommand) -> Result<()> {
         let process = command.spawn(self.join("setup.log"))?;
         let status = process.wait_exit(self.deadline).await?;
         if status.success() {
@@ -243,7 +257,7 @@ impl<K: ServerKind> PrivateServer<K> {
     }
 
     /// A server with its data directory and its ports, not yet started.
-    async fn prepared(settings: ServerSettings) -> Result<Self> {
+    pub(crate) async fn prepared(settings: ServerSettings) -> Result<Self> {
         let home = match &settings.directory {
             None => DataDirectory::temporary(K::SLUG)?,
             Some(directory) => DataDirectory::persistent(directory, K::ROOT_WILL_DO)?,
@@ -255,6 +269,7 @@ impl<K: ServerKind> PrivateServer<K> {
                 ports: Vec::new(),
                 durable: settings.durable,
                 deadline: settings.deadline,
+                member: settings.member,
             },
             kind: PhantomData,
         };
@@ -273,8 +288,17 @@ impl<K: ServerKind> PrivateServer<K> {
         Ok(server)
     }
 
+    /// Gives it another part in its cluster, with data made anew. It must not run.
+    pub(crate) async fn begin_as(&mut self, member: Member) -> Result<()> {
+        self.place.member = Some(member);
+        let data = self.place.join("data");
+        std::fs::remove_dir_all(&data).map_err(Error::io("remove", &data))?;
+        K::prepare(&self.place).await?;
+        self.launch().await
+    }
+
     /// The first start: with other ports when those are taken.
-    async fn come_up(&mut self) -> Result<()> {
+    pub(crate) async fn come_up(&mut self) -> Result<()> {
         for attempt in 1.. {
             match self.launch().await {
                 Err(Error::PortsTaken { .. }) if attempt < PORT_ATTEMPTS => {

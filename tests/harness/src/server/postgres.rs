@@ -1,6 +1,7 @@
 //! A private PostgreSQL.
 
 use super::{PrivateServer, ServerKind, ServerPlace};
+use crate::cluster::Member;
 use crate::error::{Error, Result};
 use crate::process::{Process, Signal};
 use crate::programs;
@@ -19,7 +20,8 @@ impl ServerKind for Postgresql {
     const NAME: &'static str = "PostgreSQL";
     const SLUG: &'static str = "postgresql";
     const PORTS: usize = 1;
-    const READY: &'static str = "database system is ready to accept connections";
+    /// `… connections`, or `… read-only connections` of a standby.
+    const READY: &'static str = "database system is ready to accept ";
     /// "Fast shutdown": SIGTERM would wait until all clients have gone.
     const STOP: Signal = Signal::Int;
     /// It refuses root.
@@ -34,10 +36,23 @@ impl ServerKind for Postgresql {
         if data.exists() {
             return Ok(());
         }
-        let password = place.home.write("password", "ebbtide\n")?;
         // Under another name first: an installation that was interrupted is no data directory.
         let unfinished = place.join("data.new");
         let _ = std::fs::remove_dir_all(&unfinished);
+        if let Some(Member::Standby { primary }) = &place.member {
+            let of = format!("host=127.0.0.1 port={primary} user=ebbtide password=ebbtide");
+            let copy = place
+                .command(
+                    "pg_basebackup",
+                    programs::postgresql()?.join("pg_basebackup"),
+                )
+                .args(["--checkpoint=fast", "--write-recovery-conf", "--no-sync"])
+                .arg(format!("--dbname={of}"))
+                .arg(format!("--pgdata={}", unfinished.display()));
+            place.run("pg_basebackup", copy).await?;
+            return std::fs::rename(&unfinished, &data).map_err(Error::io("rename", &unfinished));
+        }
+        let password = place.home.write("password", "ebbtide\n")?;
         let mut install = place
             .command("initdb", programs::postgresql()?.join("initdb"))
             .args(["--username=ebbtide", "--encoding=UTF8", "--no-locale"])
@@ -102,6 +117,15 @@ impl PrivateServer<Postgresql> {
     /// [`Error::BadName`]; [`Error::Failed`] when it exists already or the server does not run.
     pub async fn create_database(&self, name: &str) -> Result<String> {
         access(self.port())?.create_database(name).await
+    }
+
+    /// Runs one statement as the superuser, and returns what it gave.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Failed`] with what the server says.
+    pub async fn execute(&self, sql: &str) -> Result<String> {
+        access(self.port())?.execute(sql).await
     }
 }
 

@@ -11,6 +11,7 @@
 
 use super::{PrivateServer, ServerKind, ServerPlace};
 use crate::amqp;
+use crate::cluster::Member;
 use crate::error::{Error, Result};
 use crate::eventually::Pace;
 use crate::process::{Process, Signal};
@@ -77,13 +78,18 @@ impl ServerKind for Rabbit {
             });
         };
         let scripts = programs::rabbitmq_scripts()?;
-        write_control(place, epmd_port, &scripts)?;
-        let epmd = place
-            .command("epmd", programs::find("epmd", "rabbitmq")?)
-            .args(["-address", "127.0.0.1", "-port"])
-            .arg(epmd_port.to_string())
-            .spawn(place.join("epmd.log"))?;
-        wait_for_epmd(&epmd, epmd_port, place).await?;
+        // The nodes of a cluster have one epmd and one cookie.
+        let shared = match &place.member {
+            Some(Member::Rabbit { epmd, cookie }) => Some((*epmd, cookie.as_str())),
+            _ => None,
+        };
+        let cookie = shared.map(|(_, cookie)| cookie);
+        let epmd_port = shared.map_or(epmd_port, |(epmd, _)| epmd);
+        write_control(place, epmd_port, cookie, &scripts)?;
+        let epmd = match shared {
+            Some(_) => None,
+            None => Some(start_epmd(place, epmd_port).await?),
+        };
 
         let mut broker = place
             .command(Self::NAME, scripts.join("rabbitmq-server"))
@@ -99,7 +105,7 @@ impl ServerKind for Rabbit {
             .env("RABBITMQ_LOGS", "-")
             .env(
                 "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS",
-                erlang_arguments(&scripts),
+                erlang_arguments(&scripts, cookie),
             );
         // Every place that RabbitMQ would otherwise look for below /etc and /var. Those of
         // configuration do not exist, except advanced.config.
@@ -122,7 +128,7 @@ impl ServerKind for Rabbit {
         ] {
             broker = broker.env(variable, place.join(name));
         }
-        Ok(vec![broker.spawn(log)?, epmd])
+        Ok([broker.spawn(log)?].into_iter().chain(epmd).collect())
     }
 
     async fn answers(place: &ServerPlace) -> Result<()> {
@@ -187,6 +193,16 @@ impl RabbitMq {
         deleted.await.map_err(refused)
     }
 
+    /// Starts an epmd for the nodes of a cluster; `self` need not run.
+    pub(crate) async fn start_epmd(&self, port: u16) -> Result<Process> {
+        start_epmd(&self.place, port).await
+    }
+
+    /// The name of its node.
+    pub(crate) fn node_name(&self) -> Result<String> {
+        node_name(&self.place)
+    }
+
     /// Runs `rabbitmqctl` on this broker, as an administrator would, and returns what it printed.
     ///
     /// # Errors
@@ -213,10 +229,18 @@ impl RabbitMq {
 }
 
 /// Writes a `rabbitmqctl` for this broker: Debian's own speaks to the broker of the machine.
-fn write_control(place: &ServerPlace, epmd_port: u16, scripts: &Path) -> Result<()> {
+fn write_control(
+    place: &ServerPlace,
+    epmd_port: u16,
+    cookie: Option<&str>,
+    scripts: &Path,
+) -> Result<()> {
+    let cookie = cookie.map_or(String::new(), |cookie| {
+        format!(" RABBITMQ_CTL_ERL_ARGS='-setcookie {cookie}'")
+    });
     let text = format!(
         "#!/bin/sh\n# rabbitmqctl for the broker of this directory.\n\
-         export HOME='{}' LC_ALL=C.UTF-8 ERL_EPMD_PORT={epmd_port} RABBITMQ_CONF_ENV_FILE='{}'\n\
+         export HOME='{}' LC_ALL=C.UTF-8 ERL_EPMD_PORT={epmd_port} RABBITMQ_CONF_ENV_FILE='{}'{cookie}\n\
          exec '{}' --quiet --node '{}' \"$@\"\n",
         place.path().display(),
         place.join("rabbitmq-env.conf").display(),
@@ -233,6 +257,17 @@ fn refused(reason: String) -> Error {
         name: Rabbit::NAME.to_owned(),
         reason,
     }
+}
+
+/// Starts epmd and waits until it listens.
+async fn start_epmd(place: &ServerPlace, port: u16) -> Result<Process> {
+    let epmd = place
+        .command("epmd", programs::find("epmd", "rabbitmq")?)
+        .args(["-address", "127.0.0.1", "-port"])
+        .arg(port.to_string())
+        .spawn(place.join("epmd.log"))?;
+    wait_for_epmd(&epmd, port, place).await?;
+    Ok(epmd)
 }
 
 fn node_name(place: &ServerPlace) -> Result<String> {
@@ -267,10 +302,13 @@ async fn wait_for_epmd(epmd: &Process, port: u16, place: &ServerPlace) -> Result
 /// schedulers do not spin while they wait, because the broker shares its cores with everything else
 /// (RabbitMQ's "Runtime Tuning" names these flags for that). The start script splits this at
 /// blanks; Debian's paths have none.
-fn erlang_arguments(scripts: &Path) -> OsString {
+fn erlang_arguments(scripts: &Path, cookie: Option<&str>) -> OsString {
     let mut arguments = OsString::from(
         "-start_epmd false -kernel inet_dist_use_interface {127,0,0,1} +sbwt none +sbwtdcpu none +sbwtdio none",
     );
+    if let Some(cookie) = cookie {
+        arguments.push(format!(" -setcookie {cookie}"));
+    }
     let mut directories = library_directories(Path::new("/usr/lib/erlang/lib"), &ERLANG_LIBRARIES);
     // bin/rabbitmq-server is a link into …/rabbitmq_server-VERSION/sbin, and the libraries are in
     // …/plugins.
