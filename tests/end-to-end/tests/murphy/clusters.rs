@@ -82,6 +82,25 @@ impl Cluster {
         }
     }
 
+    /// Each queue has a copy on each node.
+    async fn verify(&self) {
+        let Self::RabbitMq(cluster) = self else {
+            return;
+        };
+        let list = [
+            "list_queues",
+            "--no-table-headers",
+            "name",
+            "type",
+            "members",
+        ];
+        let queues = cluster.control(0, &list).await.unwrap();
+        let agents = queues.lines().filter(|line| line.contains(".agent.host-"));
+        let mut copies = agents.map(|line| line.matches('@').count());
+        assert!(copies.clone().count() == HOSTS as usize, "{queues}");
+        assert!(copies.all(|nodes| nodes == 3), "{queues}");
+    }
+
     async fn rejoin(&mut self, node: usize) {
         match self {
             Self::RabbitMq(cluster) => cluster.rejoin(node).await.unwrap(),
@@ -93,12 +112,14 @@ impl Cluster {
 
 /// What the callers noticed in one part of the time.
 fn say(cluster: &Cluster, what: &str, took: &Stopwatch, ledger: &Ledger, unanswered: &AtomicU64) {
-    let (pause, decisions) = ledger.take_longest_pause();
+    let (pause, decisions) = ledger.decisions.take();
+    let (waited, starts) = ledger.starts.take();
     println!(
-        "clusters: {}: {what}: {decisions} decisions in {:.1} s, longest pause {:.1} s, {} attempts without an answer",
+        "clusters: {}: {what}: {:.1} s, {decisions} decisions, longest pause {:.1} s; {starts} starts, longest pause {:.1} s; {} attempts without an answer",
         cluster.name(),
         took.elapsed().as_secs_f64(),
         pause.as_secs_f64(),
+        waited.as_secs_f64(),
         unanswered.swap(0, Ordering::Relaxed),
     );
 }
@@ -151,6 +172,7 @@ async fn happen(mut cluster: Cluster, nodes: usize) {
     let mut client = RetryingClient::of(&ready, 0);
     flavors(&mut client).await;
     verification::until_hosts_are_up(&mut client, hosts.len()).await;
+    cluster.verify().await;
     let dirs = hosts
         .iter()
         .map(|host| (host.clone(), region.agent_dir(host)))

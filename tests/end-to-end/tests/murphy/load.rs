@@ -36,18 +36,24 @@ pub(crate) struct Entry {
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     entries: Mutex<BTreeMap<String, Entry>>,
-    answers: Mutex<Answers>,
+    /// Decisions.
+    pub(crate) decisions: Pauses,
+    /// Normal servers that began to run.
+    pub(crate) starts: Pauses,
 }
 
-/// Decisions of the region, as callers hear them.
+/// How often something happened that callers wait for, and the longest time without it.
 #[derive(Debug, Default)]
-struct Answers {
+pub(crate) struct Pauses(Mutex<Happened>);
+
+#[derive(Debug, Default)]
+struct Happened {
     last: Option<Stopwatch>,
     longest: Duration,
     count: u64,
 }
 
-impl Answers {
+impl Happened {
     fn note_pause(&mut self) {
         let now = self.last.map_or(Duration::ZERO, Stopwatch::elapsed);
         self.longest = self.longest.max(now);
@@ -71,21 +77,23 @@ impl Ledger {
     pub(crate) fn all(&self) -> BTreeMap<String, Entry> {
         self.entries.lock().unwrap().clone()
     }
+}
 
-    fn note_answer(&self) {
-        let mut answers = self.answers.lock().unwrap();
-        answers.note_pause();
-        answers.last = Some(Stopwatch::start());
-        answers.count += 1;
+impl Pauses {
+    fn note(&self) {
+        let mut happened = self.0.lock().unwrap();
+        happened.note_pause();
+        happened.last = Some(Stopwatch::start());
+        happened.count += 1;
     }
 
-    /// The longest time without a decision since the last call, and how many there were.
-    pub(crate) fn take_longest_pause(&self) -> (Duration, u64) {
-        let mut answers = self.answers.lock().unwrap();
-        answers.note_pause();
-        let taken = (answers.longest, answers.count);
-        answers.longest = Duration::ZERO;
-        answers.count = 0;
+    /// The longest time without one since the last call, and how many there were.
+    pub(crate) fn take(&self) -> (Duration, u64) {
+        let mut happened = self.0.lock().unwrap();
+        happened.note_pause();
+        let taken = (happened.longest, happened.count);
+        happened.longest = Duration::ZERO;
+        happened.count = 0;
         taken
     }
 }
@@ -126,7 +134,7 @@ impl Caller {
         let created = self.client.ask("create", call).await;
         let mut created = created.unwrap_or_else(|status| panic!("create {id}: {status}"));
         self.ledger.change(&id, |entry| entry.acknowledged = true);
-        self.ledger.note_answer();
+        self.ledger.decisions.note();
         created.servers.remove(0)
     }
 
@@ -184,6 +192,7 @@ impl Caller {
             } else {
                 let now = self.until(&server.id, &["active", "error"]).await;
                 if now.status == "active" {
+                    self.ledger.starts.note();
                     self.pause(200).await;
                 }
             }

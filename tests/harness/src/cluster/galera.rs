@@ -47,7 +47,7 @@ impl GaleraCluster {
             };
             let settings = ServerSettings::of_member(Member::Galera(node));
             let node = PrivateServer::start_with(settings).await?;
-            synchronised(&node).await?;
+            synchronised(&node, number + 1).await?;
             nodes.push(node);
         }
         Ok(Self { nodes })
@@ -71,24 +71,27 @@ impl GaleraCluster {
     /// As [`PrivateServer::restart`].
     pub async fn rejoin(&mut self, node: usize) -> Result<()> {
         self.nodes[node].restart().await?;
-        synchronised(&self.nodes[node]).await
+        synchronised(&self.nodes[node], self.nodes.len()).await
     }
 }
 
-async fn synchronised(node: &MariaDb) -> Result<()> {
-    const STATE: &str = "SELECT variable_value FROM information_schema.global_status \
-                         WHERE variable_name = 'wsrep_local_state_comment'";
+/// Waits until a node has all data and sees so many nodes, itself included.
+async fn synchronised(node: &MariaDb, nodes: usize) -> Result<()> {
+    const STATE: &str = "SELECT GROUP_CONCAT(variable_value ORDER BY variable_name) \
+                         FROM information_schema.global_status \
+                         WHERE variable_name IN ('wsrep_cluster_size', 'wsrep_local_state_comment')";
+    let wanted = format!("{nodes},Synced");
     let mut pace = Pace::until(JOINED);
     loop {
         let seen = match node.value(STATE).await {
-            Ok(state) if state == "Synced" => return Ok(()),
+            Ok(state) if state == wanted => return Ok(()),
             Ok(state) => state,
             Err(error) => error.to_string(),
         };
         if !pace.rest().await {
             return Err(Error::BadAnswer {
                 name: "Galera".to_owned(),
-                reason: format!("a node is {seen:?} after {JOINED:?}, not Synced"),
+                reason: format!("a node is {seen:?} after {JOINED:?}, not {wanted:?}"),
             });
         }
     }
