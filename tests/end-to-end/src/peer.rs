@@ -21,13 +21,14 @@ pub struct Peer {
 /// Starts a scheduler and waits until it answers.
 pub(crate) async fn launch(
     name: &str,
+    program: &Path,
     environment: &ProcessEnvironment,
     config: &Path,
     ready: &Path,
     log: &Path,
 ) -> Result<Process> {
     let process = environment
-        .command(name, bin("ebbtide-scheduler"))
+        .command(name, program.to_owned())
         .arg("--config")
         .arg(config)
         .arg("--ready-file")
@@ -49,11 +50,19 @@ impl Peer {
     /// # Errors
     /// It ends before it answers, with its log.
     pub async fn start(dir: &Path, config: &Path, name: &str) -> Result<Self> {
+        Self::start_of(&bin("ebbtide-scheduler"), dir, config, name).await
+    }
+
+    /// The same of a given program: another version.
+    ///
+    /// # Errors
+    /// It ends before it answers, with its log.
+    pub async fn start_of(program: &Path, dir: &Path, config: &Path, name: &str) -> Result<Self> {
         let ready = dir.join(format!("ready-{name}.json"));
         let log = dir.join(format!("scheduler-{name}.log"));
-        let program = format!("ebbtide-scheduler {name}");
         let process = launch(
-            &program,
+            &format!("ebbtide-scheduler {name}"),
+            program,
             &ProcessEnvironment::default(),
             config,
             &ready,
@@ -132,6 +141,15 @@ impl Peer {
     /// It is not running.
     pub fn signal(&self, signal: Signal) -> Result<()> {
         self.process.signal(signal)?;
+        Ok(())
+    }
+
+    /// Asks it to end, and waits for that.
+    ///
+    /// # Errors
+    /// It does not end in time.
+    pub async fn stop(self) -> Result<()> {
+        self.process.stop(Signal::Term, PATIENCE).await?;
         Ok(())
     }
 

@@ -247,6 +247,12 @@ impl Region {
         &self.database_url
     }
 
+    /// The names of its hosts.
+    #[must_use]
+    pub fn hosts(&self) -> Vec<String> {
+        self.options.hosts.clone()
+    }
+
     /// Where the region's files are.
     #[must_use]
     pub fn dir(&self) -> &Path {
@@ -325,7 +331,15 @@ impl Region {
             .path()
             .join(format!("scheduler-{}.log", self.starts));
         let environment = &self.options.scheduler_in;
-        let launch = crate::peer::launch("ebbtide-scheduler", environment, &config, &ready, &log);
+        let program = bin("ebbtide-scheduler");
+        let launch = crate::peer::launch(
+            "ebbtide-scheduler",
+            &program,
+            environment,
+            &config,
+            &ready,
+            &log,
+        );
         let process = launch.await?;
         self.scheduler = Some(process);
         Ok(())
@@ -377,6 +391,14 @@ impl Region {
     /// # Errors
     /// The file system's, or no such program.
     pub fn start_agent(&mut self, host: &str) -> Result<()> {
+        self.start_agent_of(&bin("ebbtide-agent"), host)
+    }
+
+    /// The same of a given program: another version.
+    ///
+    /// # Errors
+    /// As [`Region::start_agent`].
+    pub fn start_agent_of(&mut self, program: &Path, host: &str) -> Result<()> {
         let state = self.agent_dir(host);
         std::fs::create_dir_all(&state)?;
         let mut text = String::new();
@@ -406,7 +428,7 @@ impl Region {
         let environment = self.options.agents_in.get(host).cloned();
         let process = environment
             .unwrap_or_default()
-            .command(&format!("ebbtide-agent {host}"), bin("ebbtide-agent"))
+            .command(&format!("ebbtide-agent {host}"), program.to_owned())
             .args(["run", "--config"])
             .arg(config)
             .spawn(&log)?;

@@ -28,6 +28,7 @@ mod python;
 mod real_guests;
 mod reclaim;
 mod removal;
+mod recorded;
 mod run;
 mod scheduler_calls;
 mod secure;

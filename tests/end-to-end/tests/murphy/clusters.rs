@@ -164,6 +164,7 @@ async fn happen(mut cluster: Cluster, nodes: usize) {
         dir: region.dir().to_owned(),
         config: region.scheduler_config().unwrap(),
         running: names.iter().map(|n| ((*n).to_owned(), None)).collect(),
+        programs: BTreeMap::new(),
     };
     schedulers.start().await;
     for host in &hosts {

@@ -95,6 +95,7 @@ impl Day {
             dir: dir.clone(),
             config: region.scheduler_config().unwrap(),
             running: names.iter().map(|n| ((*n).to_owned(), None)).collect(),
+            programs: BTreeMap::new(),
         };
         schedulers.start().await;
         for host in &hosts {

@@ -2,7 +2,7 @@
 
 use ebbtide_bench::seeded::SeededNumbers;
 use ebbtide_harness::{Deadline, MariaDb, Postgres, PrivateServer, RabbitMq, ServerKind, Signal};
-use ebbtide_integration_tests::{Peer, Region};
+use ebbtide_integration_tests::{Peer, Region, bin};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -94,6 +94,8 @@ pub(crate) struct Schedulers {
     pub(crate) dir: PathBuf,
     pub(crate) config: PathBuf,
     pub(crate) running: Vec<(String, Option<Peer>)>,
+    /// Programs of another version, by the name of the scheduler.
+    pub(crate) programs: BTreeMap<String, PathBuf>,
 }
 
 impl Schedulers {
@@ -107,7 +109,9 @@ impl Schedulers {
             let _ = std::fs::remove_file(self.dir.join(format!("ready-{name}.json")));
             let mut attempts = 0;
             while peer.is_none() {
-                match Peer::start(&self.dir, &self.config, name).await {
+                let program = self.programs.get(name.as_str());
+                let program = program.map_or_else(|| bin("ebbtide-scheduler"), Clone::clone);
+                match Peer::start_of(&program, &self.dir, &self.config, name).await {
                     Ok(started) => *peer = Some(started),
                     // The database is away: it says so and ends.
                     Err(error) => {

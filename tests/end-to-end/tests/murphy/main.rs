@@ -24,6 +24,7 @@ mod clusters;
 mod day;
 mod faults;
 mod load;
+mod mixed;
 mod verification;
 mod watch;
 

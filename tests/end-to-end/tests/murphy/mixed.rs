@@ -1,0 +1,188 @@
+//! A rolling upgrade: schedulers and agents of two versions beside each other, under load.
+//!
+//! `devstack/rolling-upgrade` runs it, with the programs of the previous version in the directory
+//! that EBBTIDE_PREVIOUS_BIN_DIR names.
+
+use crate::client::RetryingClient;
+use crate::day::{DRIVER, flavors};
+use crate::faults::Schedulers;
+use crate::load::{Caller, Ledger};
+use crate::verification::{self, Verdict};
+use crate::watch::Watch;
+use ebbtide_bench::seeded::SeededNumbers;
+use ebbtide_harness::Deadline;
+use ebbtide_integration_tests::{Database, Region, RegionOptions};
+use futures::FutureExt as _;
+use futures::future::join_all;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+const HOSTS: usize = 6;
+const CALLERS: u64 = 7;
+
+/// What a host's agent does for as long as it takes to replace it.
+const LIMITS: &str = "notice_timeout_seconds = 10\nnotice_attempts = 5\nact_timeout_seconds = 40\n\
+     start_timeout_seconds = 40\nhost_down_seconds = 40\nfailed_victim_rest_seconds = 1";
+
+async fn upgrade(database: Database) {
+    let previous = PathBuf::from(
+        std::env::var_os("EBBTIDE_PREVIOUS_BIN_DIR")
+            .expect("EBBTIDE_PREVIOUS_BIN_DIR: the programs of the previous version"),
+    );
+    let phase = Duration::from_secs(crate::setting("EBBTIDE_MIXED_SECONDS").unwrap_or(60) / 3);
+    let old_agent = previous.join("ebbtide-agent");
+    let hosts: Vec<String> = (0..HOSTS).map(|n| format!("host-{n}")).collect();
+    let options = RegionOptions {
+        database,
+        database_options: "lease_seconds = 2\ntimeout_seconds = 10".to_owned(),
+        hosts: hosts.clone(),
+        region: LIMITS.to_owned(),
+        drivers: hosts
+            .iter()
+            .map(|host| (host.clone(), DRIVER.to_owned()))
+            .collect(),
+        ..RegionOptions::default()
+    };
+    let mut region = Region::prepare(options).await.unwrap();
+    let names = ["one", "two", "three"];
+    let ready: Vec<PathBuf> = names
+        .iter()
+        .map(|name| region.dir().join(format!("ready-{name}.json")))
+        .collect();
+    let old = previous.join("ebbtide-scheduler");
+    let mut schedulers = Schedulers {
+        dir: region.dir().to_owned(),
+        config: region.scheduler_config().unwrap(),
+        running: names.iter().map(|n| ((*n).to_owned(), None)).collect(),
+        programs: names
+            .iter()
+            .map(|n| ((*n).to_owned(), old.clone()))
+            .collect(),
+    };
+    schedulers.start().await;
+    for host in &hosts {
+        region.start_agent_of(&old_agent, host).unwrap();
+    }
+    let mut client = RetryingClient::of(&ready, 0);
+    flavors(&mut client).await;
+    verification::until_hosts_are_up(&mut client, hosts.len()).await;
+    let dirs = hosts
+        .iter()
+        .map(|host| (host.clone(), region.agent_dir(host)))
+        .collect();
+    let capacity = [("VCPU", 8), ("MEMORY_MB", 8000), ("DISK_GB", 80)];
+    let capacity = BTreeMap::from(capacity.map(|(class, has)| (class.to_owned(), has)));
+    let watch = Watch::start(dirs, capacity);
+    let (ledger, over) = (
+        Arc::new(Ledger::default()),
+        Arc::new(AtomicBool::new(false)),
+    );
+    let unanswered = Arc::new(AtomicU64::new(0));
+    let load = join_all((0..CALLERS).map(|n| {
+        let mut client = RetryingClient::of(&ready, n as usize);
+        client.unanswered = Arc::clone(&unanswered);
+        let caller = Caller {
+            client,
+            dice: SeededNumbers::new(1, 100 + n),
+            ledger: Arc::clone(&ledger),
+            over: Arc::clone(&over),
+        };
+        async move {
+            match n < CALLERS - 2 {
+                true => caller.preempt().await,
+                false => caller.fill().await,
+            }
+        }
+        .boxed_local()
+    }));
+    let steps = async {
+        // Schedulers first, one after the other, so that the last one of the previous version works
+        // beside new ones, and with agents of both versions. Then the other agents.
+        let steps: [(&str, &[usize], &[usize]); 3] = [
+            ("one scheduler, no agent", &[0], &[]),
+            ("two schedulers, half of the agents", &[1], &[0, 1, 2]),
+            ("all", &[2], &[3, 4, 5]),
+        ];
+        say(
+            "the previous version alone",
+            phase / 3,
+            &mut client,
+            &ledger,
+            &unanswered,
+        )
+        .await;
+        for (what, newer, agents) in steps {
+            for at in newer {
+                let (name, peer) = &mut schedulers.running[*at];
+                schedulers.programs.remove(name.as_str());
+                peer.take().unwrap().stop().await.unwrap();
+                schedulers.start().await;
+            }
+            for at in agents {
+                region.kill_agent(&hosts[*at]);
+                region.start_agent(&hosts[*at]).unwrap();
+            }
+            say(what, phase, &mut client, &ledger, &unanswered).await;
+        }
+        over.store(true, Ordering::Relaxed);
+    };
+    tokio::join!(load, steps);
+    verification::until_all_is_at_rest(&mut client, hosts.len()).await;
+    let seen = watch.end();
+    let found = verification::all(&mut client).await;
+    let verdict = Verdict::of(&region, &hosts, &ledger.all(), &seen, &found);
+    println!(
+        "mixed: {database:?}: {} evacuations: {verdict}",
+        verdict.evacuations
+    );
+    verdict.insist();
+    for (name, peer) in &schedulers.running {
+        assert!(!peer.as_ref().unwrap().has_ended(), "{name} has ended");
+    }
+}
+
+/// Lets a step last, at least until ten victims more have left.
+async fn say(
+    what: &str,
+    time: Duration,
+    client: &mut RetryingClient,
+    ledger: &Ledger,
+    unanswered: &AtomicU64,
+) {
+    let (before, lasts) = (verification::evacuated(client).await, Deadline::after(time));
+    let patience = Deadline::after(time + crate::client::PATIENCE);
+    let mut now = before;
+    while !lasts.has_passed() || now < before + 10 {
+        assert!(
+            !patience.has_passed(),
+            "{what}: {} evacuations",
+            now - before
+        );
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        now = verification::evacuated(client).await;
+    }
+    let ((pause, decisions), (waited, starts)) = (ledger.decisions.take(), ledger.starts.take());
+    println!(
+        "mixed: newer: {what}: {:.0} s, {} evacuations, {decisions} decisions, longest pause {:.1} s; {starts} starts, longest pause {:.1} s; {} attempts without an answer",
+        lasts.elapsed().as_secs_f64(),
+        now - before,
+        pause.as_secs_f64(),
+        waited.as_secs_f64(),
+        unanswered.swap(0, Ordering::Relaxed),
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs the programs of the previous version; devstack/rolling-upgrade asks for it"]
+async fn a_rolling_upgrade_loses_nothing_on_postgresql() {
+    upgrade(Database::Postgres).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs the programs of the previous version; devstack/rolling-upgrade asks for it"]
+async fn a_rolling_upgrade_loses_nothing_on_mariadb() {
+    upgrade(Database::MariaDb).await;
+}
