@@ -216,6 +216,27 @@ async fn a_region_of_every_version_goes_on_where_it_was() {
     }
 }
 
+/// Migrations that take away what no version reads any more that may run beside this one
+/// (docs/operate/upgrade.md). None so far.
+const CONTRACTING: [&str; 0] = [];
+
+#[test]
+fn migrations_take_nothing_away_that_the_previous_version_reads() {
+    let store = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scheduler/common/store/src");
+    let mut files = vec![store.join("ledger/migration.rs")];
+    let dated = std::fs::read_dir(store.join("migration")).unwrap();
+    files.extend(dated.map(|entry| entry.unwrap().path()));
+    assert!(files.len() > 8, "{files:?}");
+    for file in files {
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(&file).unwrap().to_lowercase();
+        for step in ["drop", "rename", "modify_column"] {
+            let is_free = !text.contains(step) || CONTRACTING.contains(&name.as_str());
+            assert!(is_free, "{name}: {step}: see docs/operate/upgrade.md");
+        }
+    }
+}
+
 /// All that stands in `old` stands in `new`, too.
 fn contains(new: &Value, old: &Value) -> bool {
     match (new, old) {

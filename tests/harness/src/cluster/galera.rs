@@ -119,9 +119,9 @@ pub(crate) async fn arguments(
         "--wsrep-node-address=127.0.0.1".to_owned(),
         format!(
             "--wsrep-provider-options=base_host=127.0.0.1;base_port={own};\
-             gmcast.listen_addr=tcp://127.0.0.1:{own};ist.recv_addr=127.0.0.1:{ist};\
-             ist.recv_bind=127.0.0.1:{ist};gcache.size=32M",
-            ist = node.incremental
+             gmcast.listen_addr=tcp://127.0.0.1:{own};ist.recv_addr=127.0.0.1:{port};\
+             ist.recv_bind=127.0.0.1:{port};gcache.size=32M",
+            port = node.incremental
         ),
         "--wsrep-sst-method=rsync".to_owned(),
         format!("--wsrep-sst-receive-address=127.0.0.1:{}", node.whole),
