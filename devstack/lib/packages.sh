@@ -234,8 +234,8 @@ _packages_install() (
     exit 0
 )
 
-# ensure_packages SERVICE...   with SERVICE one of rabbitmq, mariadb, galera, postgresql, oslo-messaging,
-#                              libvirt, network, faketime, placement, nova-weighers, plugins-c,
+# ensure_packages SERVICE...   with SERVICE one of rabbitmq, mariadb, galera, postgresql,
+#                              oslo-messaging, libvirt, network, faketime, placement, nova-weighers, plugins-c,
 #                              plugins-python, slurm, prometheus, guest-image, openstack.
 ensure_packages() {
     local service missing=() packages='' command

@@ -1,10 +1,11 @@
-//! What earlier versions wrote is read for ever: `tests/end-to-end/recorded` has, for each version, the
-//! database of a region in the middle of a preemption, the state of its agents, and messages.
+//! What earlier versions wrote is read for ever: `tests/end-to-end/recorded` has, for each version,
+//! the database of a region in the middle of a preemption, the state of its agents, and messages.
 //!
 //! A release adds a directory and changes none:
 //!
 //! ```console
-//! $ EBBTIDE_RECORD=tests/end-to-end/recorded/0.2 cargo nextest run -p ebbtide-integration-tests --test e2e --run-ignored only -E 'test(this_version_is_recorded)'
+//! $ EBBTIDE_RECORD=tests/end-to-end/recorded/0.2 cargo nextest run \
+//!     -p ebbtide-integration-tests --test e2e --run-ignored only -E 'test(this_version_is_recorded)'
 //! ```
 
 use crate::kit::{

@@ -1,8 +1,8 @@
 //! Clusters of brokers and databases of which one node after the other dies and comes back, under
 //! load.
 //!
-//! Real clusters, two real schedulers, real agents with simulated hypervisors. As on a bad day, what
-//! is judged in the end is read from the hypervisors' files. `devstack/clusters` runs the long
+//! Real clusters, two real schedulers, real agents with simulated hypervisors. As on a bad day,
+//! what is judged in the end is read from the hypervisors' files. `devstack/clusters` runs the long
 //! forms; the short one is part of every run of the tests.
 
 use crate::client::{PATIENCE, RetryingClient};
