@@ -235,8 +235,9 @@ _packages_install() (
 )
 
 # ensure_packages SERVICE...   with SERVICE one of rabbitmq, mariadb, galera, postgresql,
-#                              oslo-messaging, libvirt, network, faketime, placement, nova-weighers, plugins-c,
-#                              plugins-python, slurm, prometheus, guest-image, openstack.
+#                              oslo-messaging, libvirt, network, faketime, placement,
+#                              nova-weighers, plugins-c, plugins-python, slurm, prometheus,
+#                              guest-image, openstack.
 ensure_packages() {
     local service missing=() packages='' command
     for service in "$@"; do
