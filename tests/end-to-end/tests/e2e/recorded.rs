@@ -4,8 +4,8 @@
 //! A release adds a directory and changes none:
 //!
 //! ```console
-//! $ EBBTIDE_RECORD=tests/end-to-end/recorded/0.2 cargo nextest run \
-//!     -p ebbtide-integration-tests --test e2e --run-ignored only -E 'test(this_version_is_recorded)'
+//! $ EBBTIDE_RECORD=tests/end-to-end/recorded/0.2 cargo nextest run --run-ignored only \
+//!     -p ebbtide-integration-tests --test e2e -E 'test(this_version_is_recorded)'
 //! ```
 
 use crate::kit::{
