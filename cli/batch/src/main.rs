@@ -8,7 +8,7 @@ use ebbtide_batch_service::args::{Cli, Task};
 use ebbtide_batch_service::pool::PoolOptions;
 use ebbtide_batch_service::program::finish;
 use ebbtide_batch_service::{check, say, storage};
-use ebbtide_burst::World;
+use ebbtide_burst::ClusterSnapshot;
 use ebbtide_runtime::clock::unix_millis;
 use ebbtide_shell::errors::CliError;
 use service::elastic::ElasticPartition;
@@ -70,7 +70,7 @@ async fn look(settings: &BatchSettings, pool: &PoolOptions<'_>) -> Result<(), Cl
     say!("servers: {}", servers.len());
     let budget = pool.budget_on_disk();
     if let Some(mut elastic) = ElasticPartition::new(settings).map_err(ServiceError::from)? {
-        let world = World {
+        let world = ClusterSnapshot {
             nodes: &nodes,
             jobs: &jobs,
             instances: &servers,

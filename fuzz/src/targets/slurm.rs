@@ -4,7 +4,7 @@
 use ebbtide_batch::BatchSettings;
 use ebbtide_burst::report::report;
 use ebbtide_burst::slurm::{MOST_HOSTS, hosts, jobs, nodes};
-use ebbtide_burst::{BurstRecord, Load, Manager, World};
+use ebbtide_burst::{BurstRecord, ClusterSnapshot, Load, Manager};
 
 /// The settings of the service that looks at what was read.
 const SETTINGS: &str = include_str!("../../seeds/slurm/elastic.toml");
@@ -39,7 +39,7 @@ pub(super) fn run(bytes: &[u8]) {
     let nodes = nodes(text);
     if jobs.is_ok() || nodes.is_ok() {
         let (jobs, nodes) = (jobs.unwrap_or_default(), nodes.unwrap_or_default());
-        let world = World {
+        let world = ClusterSnapshot {
             nodes: &nodes,
             jobs: &jobs,
             instances: &[],

@@ -27,7 +27,8 @@ pub use account::InstanceHistory;
 pub use baseline::{JobRequest, reckon};
 pub use error::BurstError;
 pub use manager::{
-    BurstAction, Decisions, Load, Manager, ManagerOptions, OURS, PoolServer, RESTING, Status, World,
+    BurstAction, ClusterSnapshot, Decisions, Load, Manager, ManagerOptions, OURS, PoolServer,
+    RESTING, Status,
 };
 pub use record::{BurstEvent, BurstRecord, JobClass, JobLife, JobRun, LifeEnd, RecordEntry};
 pub use settings::{

@@ -5,7 +5,7 @@ use crate::sim;
 
 use common::{SETTINGS, manager_of};
 use ebbtide_burst::slurm::JobState;
-use ebbtide_burst::{BurstAction, Decisions, Manager, Status, World};
+use ebbtide_burst::{BurstAction, ClusterSnapshot, Decisions, Manager, Status};
 use proptest::prelude::*;
 use sim::{Later, Sim, Weather};
 use std::collections::{BTreeMap, BTreeSet};
@@ -241,7 +241,7 @@ impl Run {
 
 /// What holds of each look.
 fn promises(
-    world: &World<'_>,
+    world: &ClusterSnapshot<'_>,
     heard: &Decisions,
     said: &BTreeMap<BurstAction, i64>,
     asked: &mut BTreeMap<String, i64>,

@@ -7,7 +7,7 @@ use ebbtide_batch_service::faults::Faults;
 use ebbtide_batch_service::journal::RecordFile;
 use ebbtide_burst::slurm::{Ageing, Node, SlurmJob};
 use ebbtide_burst::{
-    BurstError, BurstEvent, Decisions, ElasticSettings, Load, Manager, RecordEntry, World,
+    BurstError, BurstEvent, ClusterSnapshot, Decisions, ElasticSettings, Load, Manager, RecordEntry,
 };
 use ebbtide_shell::errors::CliError;
 use ebbtide_slurm::Slurm;
@@ -132,9 +132,13 @@ impl<'a> ElasticPartition<'a> {
     ///
     /// # Errors
     /// As [`Manager::look`].
-    pub(crate) fn look(&mut self, at: i64, world: &World<'_>) -> Result<Decisions, BurstError> {
+    pub(crate) fn look(
+        &mut self,
+        at: i64,
+        world: &ClusterSnapshot<'_>,
+    ) -> Result<Decisions, BurstError> {
         let (nodes, jobs) = (self.users_nodes(world.nodes), self.users_jobs(world.jobs));
-        let world = World {
+        let world = ClusterSnapshot {
             nodes: &nodes,
             jobs: &jobs,
             ..*world

@@ -16,7 +16,7 @@ use ebbtide_batch_service::journal::RecordFile;
 use ebbtide_batch_service::lines::LineFile;
 use ebbtide_batch_service::pool::{PoolOptions, within};
 use ebbtide_burst::slurm::{Node, SlurmJob};
-use ebbtide_burst::{BurstError, PoolServer, World};
+use ebbtide_burst::{BurstError, ClusterSnapshot, PoolServer};
 use ebbtide_runtime::clock::unix_millis;
 use ebbtide_server_pool::ServerPool;
 use ebbtide_shell::errors::CliError;
@@ -165,7 +165,7 @@ impl<'a> Service<'a> {
         let budget = self.pool.within_budget(&self.record_file.record, now);
         self.servers.clone_from(&servers);
         self.looked = Some(now);
-        let world = World {
+        let world = ClusterSnapshot {
             nodes: &nodes,
             jobs: &jobs,
             instances: &servers,
@@ -188,7 +188,7 @@ impl<'a> Service<'a> {
     async fn serve_elastic(
         &mut self,
         cloud: &ServerPool,
-        world: &World<'_>,
+        world: &ClusterSnapshot<'_>,
         now: i64,
     ) -> Result<(), CliError> {
         let Some(elastic) = &mut self.elastic else {
@@ -216,7 +216,7 @@ impl<'a> Service<'a> {
     async fn serve_works(
         &mut self,
         cloud: &ServerPool,
-        world: &World<'_>,
+        world: &ClusterSnapshot<'_>,
         now: i64,
     ) -> Result<(), CliError> {
         self.learn_prices(cloud, world.instances, now).await?;

@@ -489,7 +489,7 @@ impl BatchController {
         placement: &Placement,
         made: &mut BatchDecisions,
     ) -> Result<(), BatchError> {
-        let burst = ebbtide_burst::World {
+        let burst = ebbtide_burst::ClusterSnapshot {
             kept: &placement.kept,
             ..world.burst
         };

@@ -2,7 +2,7 @@
 
 use crate::book::WorkId;
 use crate::work::MemberId;
-use ebbtide_burst::World;
+use ebbtide_burst::ClusterSnapshot;
 use ebbtide_burst::slurm::{Node, SlurmJob};
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub enum Mark {
 #[derive(Clone, Copy)]
 pub struct BatchWorld<'a> {
     /// Slurm, the pool's servers, and whether no more may be spent.
-    pub burst: World<'a>,
+    pub burst: ClusterSnapshot<'a>,
     /// What an hour of each flavor costs now, millionths.
     pub prices: &'a BTreeMap<String, u64>,
     /// When the cloud was last asked for them and answered, milliseconds.

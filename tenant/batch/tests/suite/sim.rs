@@ -5,7 +5,7 @@ use ebbtide_batch::{
     PUT_BACK, WorkId,
 };
 use ebbtide_burst::slurm::{BaseState, JobState, Node, SlurmJob};
-use ebbtide_burst::{PoolServer, RESTING, Status, World};
+use ebbtide_burst::{ClusterSnapshot, PoolServer, RESTING, Status};
 use std::collections::{BTreeMap, BTreeSet};
 
 mod act;
@@ -243,7 +243,7 @@ impl Sim {
             left.unwrap_or_default()
         };
         let world = BatchWorld {
-            burst: World {
+            burst: ClusterSnapshot {
                 nodes: &nodes,
                 jobs: &jobs,
                 instances: &servers,

@@ -6,7 +6,7 @@
 //! next launch on another node succeeds; on the same node it fails once more, because the script of
 //! the failed launch is still there.
 
-use super::{AGAIN_MS, BurstAction, Manager, World};
+use super::{AGAIN_MS, BurstAction, ClusterSnapshot, Manager};
 use crate::error::BurstError;
 use crate::slurm::JobState;
 
@@ -21,7 +21,7 @@ pub(super) const LAUNCHED_MS: i64 = 60_000;
 impl Manager {
     /// Releases each such job, unless it has been released too often. A hold by a user or an
     /// operator is never touched.
-    pub(super) fn release(&mut self, now: i64, world: &World<'_>) {
+    pub(super) fn release(&mut self, now: i64, world: &ClusterSnapshot<'_>) {
         self.released.retain(|id, _| {
             let job = world.jobs.iter().find(|job| job.id == *id);
             job.is_some_and(|job| {

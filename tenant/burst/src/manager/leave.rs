@@ -7,7 +7,7 @@
 //! no job is left, the controller returns the node before its deadline, so that the normal request
 //! that needs the capacity gets it earlier.
 
-use super::{BurstAction, Manager, PoolServer, World};
+use super::{BurstAction, ClusterSnapshot, Manager, PoolServer};
 use crate::error::BurstError;
 use crate::slurm::{JobState, Node, SlurmJob};
 use ebbtide_elastic::{ControllerEvent, ServerState};
@@ -18,7 +18,7 @@ impl Manager {
         now: i64,
         node: &Node,
         instance: &PoolServer,
-        world: &World<'_>,
+        world: &ClusterSnapshot<'_>,
     ) -> Result<(), BurstError> {
         let Some(slot) = self.slots.get_mut(&node.name) else {
             return Ok(());

@@ -1,6 +1,6 @@
 //! How many servers a cluster needs: by its long jobs, or as it is told.
 
-use super::World;
+use super::ClusterSnapshot;
 use crate::record::JobClass;
 use crate::settings::ElasticSettings;
 use crate::slurm::{JobState, SlurmJob};
@@ -18,7 +18,7 @@ pub struct Load {
 impl Load {
     /// The load of a cluster whose nodes with these names are servers of the pool.
     #[must_use]
-    pub fn of(world: &World<'_>, names: &[String], settings: &ElasticSettings) -> Self {
+    pub fn of(world: &ClusterSnapshot<'_>, names: &[String], settings: &ElasticSettings) -> Self {
         let stay = world
             .nodes
             .iter()

@@ -18,7 +18,7 @@ mod slot;
 mod world;
 
 pub use load::Load;
-pub use world::{BurstAction, PoolServer, Status, World};
+pub use world::{BurstAction, ClusterSnapshot, PoolServer, Status};
 
 use crate::account::HOUR_MS;
 use crate::error::BurstError;
@@ -155,7 +155,7 @@ impl Manager {
     pub fn look(
         &mut self,
         now: i64,
-        world: &World<'_>,
+        world: &ClusterSnapshot<'_>,
         load: Load,
     ) -> Result<Decisions, BurstError> {
         self.began.get_or_insert(now);
@@ -201,7 +201,7 @@ impl Manager {
     }
 
     /// Forgets nodes that are no longer its own.
-    fn leave_others(&mut self, now: i64, world: &World<'_>) -> Result<(), BurstError> {
+    fn leave_others(&mut self, now: i64, world: &ClusterSnapshot<'_>) -> Result<(), BurstError> {
         let (own, others) = std::mem::take(&mut self.slots)
             .into_iter()
             .partition(|(name, _)| self.names.contains(name));
@@ -271,7 +271,7 @@ impl Manager {
         &mut self,
         now: i64,
         event: ControllerEvent,
-        world: &World<'_>,
+        world: &ClusterSnapshot<'_>,
     ) -> Result<(), BurstError> {
         let us = self.micros(now);
         let nodes: BTreeMap<ServerId, String> = self
@@ -353,7 +353,7 @@ impl Manager {
 
     /// Drops requested servers that are no longer needed and have no node yet. No action is
     /// necessary, because neither Slurm nor the region knows them.
-    fn cancel(&mut self, now: i64, world: &World<'_>) -> Result<(), BurstError> {
+    fn cancel(&mut self, now: i64, world: &ClusterSnapshot<'_>) -> Result<(), BurstError> {
         loop {
             let census = self.controller.census();
             if census.provisioning + census.active <= self.controller.target() {
@@ -367,7 +367,7 @@ impl Manager {
     }
 
     /// Assigns powered-down nodes to requested servers.
-    fn give_nodes(&mut self, now: i64, world: &World<'_>) {
+    fn give_nodes(&mut self, now: i64, world: &ClusterSnapshot<'_>) {
         if now < self.no_launch_before {
             return;
         }
@@ -395,7 +395,7 @@ impl Manager {
 
     /// Deletes duplicates: if a node has two instances, for example because Slurm called the resume
     /// program twice, the older one stays.
-    fn duplicates(&mut self, now: i64, world: &World<'_>) {
+    fn duplicates(&mut self, now: i64, world: &ClusterSnapshot<'_>) {
         for one in world.instances {
             if !self.names.contains(&one.node) {
                 continue;
@@ -416,7 +416,7 @@ impl Manager {
 
     /// Starts jobs that lost their node as soon as Slurm permits: Slurm itself would delay them
     /// until their old credentials have expired.
-    fn start_again(&mut self, now: i64, world: &World<'_>) {
+    fn start_again(&mut self, now: i64, world: &ClusterSnapshot<'_>) {
         let displaced: Vec<u32> = self.displaced.keys().copied().collect();
         for id in displaced {
             let Some(job) = world.jobs.iter().find(|job| job.id == id) else {

@@ -5,7 +5,7 @@
 //! lowers its `nice` by what its age was worth, so that its priority is the one that a copy of it
 //! would have that had waited all the time. Fair share, QOS and partition keep their effect.
 
-use super::{AGAIN_MS, BurstAction, Manager, World};
+use super::{AGAIN_MS, BurstAction, ClusterSnapshot, Manager};
 use crate::slurm::{Ageing, JobState, SlurmJob};
 
 /// What a job had when it lost its node.
@@ -60,7 +60,7 @@ impl Manager {
     /// Slurm gives a job back that waits for its node if the node does not come up in time. The
     /// controller sees that only afterwards, so that it notes the place of each job that waits for
     /// an instance.
-    pub(super) fn note_places(&mut self, world: &World<'_>) {
+    pub(super) fn note_places(&mut self, world: &ClusterSnapshot<'_>) {
         for job in world.jobs {
             let waits = job.state == JobState::Configuring && job.requeues && job.accrue_ms != 0;
             if waits && job.nodes.iter().any(|node| self.is_leaving(node)) {

@@ -1,6 +1,8 @@
 //! The state of one cloud node between request and removal, and its next step.
 
-use super::{AGAIN_MS, BurstAction, Manager, OURS, PROGRAM, PoolServer, SOON_MS, Status, World};
+use super::{
+    AGAIN_MS, BurstAction, ClusterSnapshot, Manager, OURS, PROGRAM, PoolServer, SOON_MS, Status,
+};
 use crate::error::BurstError;
 use crate::slurm::Node;
 use ebbtide_elastic::{ControllerEvent, ServerId, ServerState};
@@ -53,7 +55,7 @@ impl Manager {
         now: i64,
         node: &Node,
         instance: Option<&PoolServer>,
-        world: &World<'_>,
+        world: &ClusterSnapshot<'_>,
     ) -> Result<(), BurstError> {
         let Some(slot) = self.slots.get_mut(&node.name) else {
             self.without_instance(now, node, instance, world);
@@ -84,7 +86,7 @@ impl Manager {
         &mut self,
         before: i64,
         now: i64,
-        world: &World<'_>,
+        world: &ClusterSnapshot<'_>,
     ) -> Result<(), BurstError> {
         for name in self.names.clone() {
             let node = world.nodes.iter().find(|node| node.name == name);
@@ -107,7 +109,7 @@ impl Manager {
 
     /// Adopts all nodes that have an instance but no slot. This runs before the controller requests
     /// new nodes, because these nodes count against K.
-    pub(super) fn take_in(&mut self, now: i64, world: &World<'_>) {
+    pub(super) fn take_in(&mut self, now: i64, world: &ClusterSnapshot<'_>) {
         for name in self.names.clone() {
             let node = world.nodes.iter().find(|node| node.name == name);
             let instance = world.instance(&name).filter(|one| one.status.is_there());
@@ -144,7 +146,7 @@ impl Manager {
         now: i64,
         node: &Node,
         instance: Option<&PoolServer>,
-        world: &World<'_>,
+        world: &ClusterSnapshot<'_>,
     ) {
         if let Some(one) = instance
             && matches!(one.status, Status::Failed | Status::Kept)
@@ -190,7 +192,7 @@ impl Manager {
         now: i64,
         node: &Node,
         instance: Option<&PoolServer>,
-        world: &World<'_>,
+        world: &ClusterSnapshot<'_>,
     ) -> Result<(), BurstError> {
         let Some(slot) = self.slots.get(&node.name).cloned() else {
             return Ok(());
@@ -253,7 +255,7 @@ impl Manager {
         now: i64,
         node: &Node,
         slot: &Slot,
-        world: &World<'_>,
+        world: &ClusterSnapshot<'_>,
     ) -> Result<(), BurstError> {
         self.power_down(now, node);
         self.is_gone(now, node, slot.server, world)
@@ -268,7 +270,7 @@ impl Manager {
         now: i64,
         node: &Node,
         server: ServerId,
-        world: &World<'_>,
+        world: &ClusterSnapshot<'_>,
     ) -> Result<(), BurstError> {
         let there = world.instance(&node.name);
         if node.is_starting() || there.is_some_and(|one| one.status.is_there()) {
@@ -288,7 +290,7 @@ impl Manager {
         now: i64,
         node: &Node,
         instance: Option<&PoolServer>,
-        world: &World<'_>,
+        world: &ClusterSnapshot<'_>,
     ) -> Result<(), BurstError> {
         let Some(slot) = self.slots.get(&node.name).cloned() else {
             return Ok(());
@@ -339,7 +341,7 @@ impl Manager {
         now: i64,
         node: &Node,
         slot: &Slot,
-        world: &World<'_>,
+        world: &ClusterSnapshot<'_>,
     ) -> Result<(), BurstError> {
         if !node.is_drained() {
             self.drain(now, &node.name);
@@ -357,7 +359,7 @@ impl Manager {
         now: i64,
         node: &Node,
         instance: Option<&PoolServer>,
-        world: &World<'_>,
+        world: &ClusterSnapshot<'_>,
     ) -> Result<(), BurstError> {
         let Some(slot) = self.slots.get(&node.name).cloned() else {
             return Ok(());
@@ -423,14 +425,14 @@ impl Manager {
     }
 
     /// A node is not there any more: its jobs go back into the queue.
-    fn lost(&mut self, now: i64, node: &Node, world: &World<'_>, why: &str) {
+    fn lost(&mut self, now: i64, node: &Node, world: &ClusterSnapshot<'_>, why: &str) {
         self.displace(node, world);
         let reason = format!("{PROGRAM}: {why}");
         let node = node.name.clone();
         self.send_once(now, AGAIN_MS, BurstAction::Down { node, reason });
     }
 
-    pub(super) fn displace(&mut self, node: &Node, world: &World<'_>) {
+    pub(super) fn displace(&mut self, node: &Node, world: &ClusterSnapshot<'_>) {
         for job in world.jobs_on(&node.name).filter(|job| job.requeues) {
             self.displace_job(job);
         }

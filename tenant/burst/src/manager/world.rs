@@ -58,9 +58,9 @@ impl PoolServer {
     }
 }
 
-/// All that is looked at.
+/// What Slurm and the cloud look like at one moment.
 #[derive(Debug, Clone, Copy)]
-pub struct World<'a> {
+pub struct ClusterSnapshot<'a> {
     /// Slurm's nodes.
     pub nodes: &'a [Node],
     /// Slurm's jobs.
@@ -73,7 +73,7 @@ pub struct World<'a> {
     pub kept: &'a [String],
 }
 
-impl<'a> World<'a> {
+impl<'a> ClusterSnapshot<'a> {
     /// The instance of a node: the oldest that is there, else one that still has to be dealt with.
     #[must_use]
     pub fn instance(&self, node: &str) -> Option<&'a PoolServer> {

@@ -3,7 +3,8 @@
 
 use ebbtide_burst::slurm::{BaseState, JobState, Node, SlurmJob};
 use ebbtide_burst::{
-    BurstAction, Decisions, ElasticSettings, Load, Manager, NodeTimes, PoolServer, Status, World,
+    BurstAction, ClusterSnapshot, Decisions, ElasticSettings, Load, Manager, NodeTimes, PoolServer,
+    Status,
 };
 
 pub(crate) const SETTINGS: &str = r#"
@@ -107,7 +108,7 @@ pub(crate) fn instance(node: &str, status: Status) -> PoolServer {
 }
 
 /// A look at a world with the load that it has.
-pub(crate) fn look(manager: &mut Manager, now: i64, world: &World<'_>) -> Decisions {
+pub(crate) fn look(manager: &mut Manager, now: i64, world: &ClusterSnapshot<'_>) -> Decisions {
     let settings = settings();
     let load = Load::of(world, &settings.group().unwrap().nodes, &settings);
     manager.look(now, world, load).unwrap()
@@ -137,8 +138,8 @@ impl Scene {
         self.nodes[at.unwrap()] = node;
     }
 
-    pub(crate) fn world(&self) -> World<'_> {
-        World {
+    pub(crate) fn world(&self) -> ClusterSnapshot<'_> {
+        ClusterSnapshot {
             nodes: &self.nodes,
             jobs: &self.jobs,
             instances: &self.instances,

@@ -7,7 +7,7 @@ mod slurm;
 
 use crate::common;
 use ebbtide_burst::slurm::{BaseState, JobState, Node, SlurmJob};
-use ebbtide_burst::{BurstAction, PoolServer, Status, World};
+use ebbtide_burst::{BurstAction, ClusterSnapshot, PoolServer, Status};
 use std::collections::BTreeSet;
 
 /// The world moves on in steps of so much.
@@ -245,9 +245,9 @@ impl Sim {
         all
     }
 
-    pub(crate) fn see<T>(&self, look: impl FnOnce(&World<'_>) -> T) -> T {
+    pub(crate) fn see<T>(&self, look: impl FnOnce(&ClusterSnapshot<'_>) -> T) -> T {
         let (nodes, jobs, instances) = (self.nodes(), self.jobs(), self.instances());
-        look(&World {
+        look(&ClusterSnapshot {
             nodes: &nodes,
             jobs: &jobs,
             instances: &instances,

@@ -160,7 +160,7 @@ impl World {
             }
         };
         let world = BatchWorld {
-            burst: ebbtide_burst::World {
+            burst: ebbtide_burst::ClusterSnapshot {
                 nodes: &nodes,
                 jobs: &jobs,
                 instances: &servers,
