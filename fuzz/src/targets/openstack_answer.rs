@@ -23,7 +23,7 @@ const ID: Uuid = Uuid::from_u128(7);
 /// Keystone is asked at this path; only there a token is given.
 const TOKENS: &str = "/v3/auth/tokens";
 
-struct World {
+struct AnswerTarget {
     runtime: Runtime,
     tasks: LocalSet,
     /// What is answered next.
@@ -44,7 +44,7 @@ struct Next {
 
 thread_local! {
     // Never dropped: a runtime cannot end while its thread does.
-    static WORLD: &'static World = Box::leak(Box::new(World::new()));
+    static WORLD: &'static AnswerTarget = Box::leak(Box::new(AnswerTarget::new()));
 }
 
 pub(super) fn run(bytes: &[u8]) {
@@ -97,7 +97,7 @@ fn answer(status: u16, head: &[String], body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-impl World {
+impl AnswerTarget {
     fn new() -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

@@ -5,14 +5,14 @@
 mod world;
 
 use std::cell::RefCell;
-use world::World;
+use world::CallTarget;
 
 /// After so many calls there is a new region: what is made in the old one would fill memory.
 const CALLS: usize = 3_000;
 
 thread_local! {
     // Never dropped at the end of its thread: a runtime cannot end while that does.
-    static WORLD: RefCell<Option<Box<World>>> = const { RefCell::new(None) };
+    static WORLD: RefCell<Option<Box<CallTarget>>> = const { RefCell::new(None) };
 }
 
 pub(super) fn run(bytes: &[u8]) {
@@ -21,7 +21,7 @@ pub(super) fn run(bytes: &[u8]) {
     };
     WORLD.with_borrow_mut(|held| {
         let mut world = held.take().filter(|world| world.calls < CALLS);
-        let world = world.get_or_insert_with(|| Box::new(World::new()));
+        let world = world.get_or_insert_with(|| Box::new(CallTarget::new()));
         world.ask(*call, message);
     });
 }

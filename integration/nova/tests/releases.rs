@@ -9,7 +9,7 @@ use ebbtide_nova::filters::{Context, by_name};
 use ebbtide_nova::hosts::new_state;
 use ebbtide_nova::image::Image;
 use ebbtide_nova::model::{Aggregate, Options, RequestSpec};
-use ebbtide_nova::placement::{World, query};
+use ebbtide_nova::placement::{QueryContext, query};
 use ebbtide_nova::python::{Value, json};
 use ebbtide_nova::release::{Feature, Release};
 use ebbtide_nova::weighing;
@@ -158,7 +158,7 @@ fn later_prefilters_ask_zeds_placement_for_nothing() {
     };
     let asks = |release| {
         let options = of(release);
-        let world = World {
+        let world = QueryContext {
             aggregates: &[],
             nodes: &[],
             min_compute_version: 0,

@@ -192,7 +192,7 @@ impl Simulator {
 }
 
 /// What every world can do.
-trait World: std::ops::DerefMut<Target = WorldBase> {
+trait SimulatedWorld: std::ops::DerefMut<Target = WorldBase> {
     fn step(&mut self, step: ScriptStep);
     fn finish(&mut self);
     fn ends(&self) -> EvacuationCounts;
@@ -200,7 +200,7 @@ trait World: std::ops::DerefMut<Target = WorldBase> {
 
 macro_rules! world {
     ($name:ident) => {
-        impl World for $name {
+        impl SimulatedWorld for $name {
             fn step(&mut self, step: ScriptStep) {
                 self.step(step);
             }
@@ -220,7 +220,7 @@ world!(RegionWorld);
 world!(NovaWorld);
 
 /// A world from its birth to its end.
-fn live(mut world: impl World, steps: &[ScriptStep]) -> SeedResult {
+fn live(mut world: impl SimulatedWorld, steps: &[ScriptStep]) -> SeedResult {
     let mut done = 0;
     for step in steps {
         if world.broken.is_some() {

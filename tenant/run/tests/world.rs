@@ -76,7 +76,7 @@ fn rules() -> impl Strategy<Value = Rules> {
 }
 
 /// What is really there, beside the machine.
-struct World {
+struct JobWorld {
     rules: Rules,
     job: RunJob,
     now: RunTime,
@@ -96,7 +96,7 @@ struct World {
     discarded: BTreeSet<u64>,
 }
 
-impl World {
+impl JobWorld {
     fn new(rules: Rules) -> Self {
         let job = RunJob::new(rules.clone(), RunRecord::default()).unwrap();
         let mut world = Self {
@@ -307,7 +307,7 @@ proptest! {
         rules in rules(),
         whims in proptest::collection::vec(whim(), 1..60),
     ) {
-        let mut world = World::new(rules);
+        let mut world = JobWorld::new(rules);
         for whim in whims {
             world.whim(whim);
             let kept: Vec<u64> = world.job.record().checkpoints.iter().map(|c| c.id).collect();
@@ -368,7 +368,7 @@ proptest! {
         rules in rules(),
         whims in proptest::collection::vec(whim(), 1..60),
     ) {
-        let mut world = World::new(rules);
+        let mut world = JobWorld::new(rules);
         for whim in whims {
             world.whim(whim);
         }

@@ -1,16 +1,16 @@
 //! Single stories about evacuations, one for each rule.
 
-use super::world::{Fate, GRACE, World, evacuation, server};
+use super::world::{Fate, GRACE, SimulatedHost, evacuation, server};
 use crate::{AgentPolicy, DriverCall};
 use ebbtide_model::message::{Body, EvacuationEnd, HostedState, Message};
 use ebbtide_model::{InterruptionBehaviour, Seconds};
 
-pub(super) fn world() -> World {
-    World::new(AgentPolicy::default())
+pub(super) fn world() -> SimulatedHost {
+    SimulatedHost::new(AgentPolicy::default())
 }
 
 /// Delivers everything, lets all calls work and confirms all reports, without letting time pass.
-pub(super) fn settle(world: &mut World) {
+pub(super) fn settle(world: &mut SimulatedHost) {
     loop {
         let before = (world.queue.len(), world.calls.len(), world.reports.len());
         world.deliver_all();
@@ -22,20 +22,20 @@ pub(super) fn settle(world: &mut World) {
     }
 }
 
-pub(super) fn types(world: &World) -> Vec<&'static str> {
+pub(super) fn types(world: &SimulatedHost) -> Vec<&'static str> {
     let name = |m: &Message| m.body.event_type();
     let short = |t: &'static str| t.trim_start_matches("org.ebbtide.").trim_end_matches(".v1");
     world.reports.iter().map(name).map(short).collect()
 }
 
-pub(super) fn runs(world: &World, s: u8) -> bool {
+pub(super) fn runs(world: &SimulatedHost, s: u8) -> bool {
     world
         .guests
         .get(&server(s))
         .is_some_and(|g| g.state == HostedState::Running)
 }
 
-fn failure(world: &World) -> (String, bool) {
+fn failure(world: &SimulatedHost) -> (String, bool) {
     world
         .reports
         .iter()
@@ -441,7 +441,7 @@ fn a_victim_that_cannot_move_ends_by_the_second_choice() {
         (InterruptionBehaviour::Terminate, EvacuationEnd::Terminated),
         (InterruptionBehaviour::Hibernate, EvacuationEnd::Hibernated),
     ] {
-        let mut w = World::new(AgentPolicy {
+        let mut w = SimulatedHost::new(AgentPolicy {
             live_migrate_fallback: second,
             ..AgentPolicy::default()
         });
@@ -510,7 +510,7 @@ fn only_the_operator_turns_a_failed_hibernation_into_a_termination() {
         escalate_to_terminate: true,
         ..AgentPolicy::default()
     };
-    let mut w = World::new(policy);
+    let mut w = SimulatedHost::new(policy);
     w.notice_with(0, 0, InterruptionBehaviour::Hibernate, 1);
     settle(&mut w);
     w.advance(30_000);

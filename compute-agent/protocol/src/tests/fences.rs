@@ -1,20 +1,20 @@
 //! Victims that do not end, with and without a fence.
 
 use super::cases::{settle, types};
-use super::world::{Fate, World};
+use super::world::{Fate, SimulatedHost};
 use crate::{AgentPolicy, DriverCall};
 use ebbtide_model::InterruptionBehaviour::{self, Hibernate, Terminate};
 use ebbtide_model::message::{Body, EvacuationEnd};
 
-fn world(fence_tries: u32) -> World {
-    World::new(AgentPolicy {
+fn world(fence_tries: u32) -> SimulatedHost {
+    SimulatedHost::new(AgentPolicy {
         fence_tries,
         ..AgentPolicy::default()
     })
 }
 
 /// A victim whose grace period is over, and whom the driver fails to end.
-fn unending(w: &mut World, behaviour: InterruptionBehaviour) {
+fn unending(w: &mut SimulatedHost, behaviour: InterruptionBehaviour) {
     w.notice_with(0, 0, behaviour, 1);
     settle(w);
     w.advance(30_000);
@@ -26,11 +26,11 @@ fn unending(w: &mut World, behaviour: InterruptionBehaviour) {
     w.complete(0, Fate::Works);
 }
 
-fn fences(w: &World) -> bool {
+fn fences(w: &SimulatedHost) -> bool {
     w.calls.values().any(|(_, what)| *what == DriverCall::Fence)
 }
 
-fn reason(w: &World) -> String {
+fn reason(w: &SimulatedHost) -> String {
     w.reports
         .iter()
         .find_map(|m| match &m.body {

@@ -2,13 +2,13 @@
 //! none because a clock was set.
 
 use super::cases::{runs, settle, types, world};
-use super::world::{Fate, World};
+use super::world::{Fate, SimulatedHost};
 use crate::{AgentCore, AgentInput, AgentPolicy, JournalRecord, ReportId};
 use ebbtide_model::message::{Body, EvacuationEnd};
 use ebbtide_model::{Seconds, Timestamp};
 
 /// A victim that has been told, and the scheduler knows.
-fn told() -> World {
+fn told() -> SimulatedHost {
     let mut w = world();
     w.notice(0, 0);
     settle(&mut w);
@@ -17,7 +17,7 @@ fn told() -> World {
 }
 
 /// The chance to object, and what is under way after it.
-fn run_without_objection(w: &mut World) {
+fn run_without_objection(w: &mut SimulatedHost) {
     w.advance(4_999);
     assert!(w.calls.is_empty(), "{:?}", w.calls);
     w.advance(1);
@@ -71,7 +71,7 @@ fn an_agent_that_was_down_hears_first_whether_it_comes_too_late() {
 
 /// An agent that was down for an hour, in which the scheduler gave up on evacuation 0 of its server
 /// and began evacuation 1.
-fn begun_anew() -> World {
+fn begun_anew() -> SimulatedHost {
     let mut w = told();
     w.now = w.now.plus(Seconds(3_600));
     w.crash();

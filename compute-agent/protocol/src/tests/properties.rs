@@ -2,7 +2,7 @@
 //! any order; calls of the driver that fail with and without effect; guests that release, power off
 //! or vanish; crashes after any effect.
 
-use super::world::{Fate, World, server};
+use super::world::{Fate, SimulatedHost, server};
 use crate::AgentPolicy;
 use ebbtide_model::InterruptionBehaviour;
 use ebbtide_model::message::{Body, HostedState};
@@ -75,8 +75,8 @@ fn behaviour(n: u8) -> InterruptionBehaviour {
     }
 }
 
-fn play(ops: &[Op], policy: AgentPolicy) -> World {
-    let mut world = World::new(policy);
+fn play(ops: &[Op], policy: AgentPolicy) -> SimulatedHost {
+    let mut world = SimulatedHost::new(policy);
     for op in ops {
         match *op {
             Op::Notice { e, stop, attempt } => {
@@ -126,7 +126,7 @@ fn play(ops: &[Op], policy: AgentPolicy) -> World {
     world
 }
 
-fn kept(world: &World, promise: &str) -> Result<(), TestCaseError> {
+fn kept(world: &SimulatedHost, promise: &str) -> Result<(), TestCaseError> {
     let broken: Vec<_> = world.broken.iter().filter(|(p, _)| *p == promise).collect();
     prop_assert!(broken.is_empty(), "{broken:?}");
     Ok(())
@@ -257,7 +257,7 @@ proptest! {
     fn a_deleted_server_never_comes_back_by_an_older_start(
         order in any::<[usize; 8]>(), crash in 0usize..9,
     ) {
-        let mut world = World::new(AgentPolicy::default());
+        let mut world = SimulatedHost::new(AgentPolicy::default());
         world.start(3);
         world.advance(1);
         world.delete(3);
@@ -278,7 +278,7 @@ proptest! {
     #[test]
     fn what_is_remembered_is_bounded(rounds in 20usize..120) {
         let policy = AgentPolicy { remember: 16, ..AgentPolicy::default() };
-        let mut world = World::new(policy);
+        let mut world = SimulatedHost::new(policy);
         for round in 0..rounds {
             let n = u8::try_from(round).unwrap();
             world.spare(n, 7);

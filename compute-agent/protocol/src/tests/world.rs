@@ -53,7 +53,7 @@ pub(super) enum Fate {
 }
 
 #[derive(Debug)]
-pub(super) struct World {
+pub(super) struct SimulatedHost {
     pub(super) now: Timestamp,
     pub(super) core: AgentCore,
     policy: AgentPolicy,
@@ -87,7 +87,7 @@ pub(super) struct World {
     pub(super) broken: Vec<(&'static str, String)>,
 }
 
-impl World {
+impl SimulatedHost {
     pub(super) fn new(policy: AgentPolicy) -> Self {
         let now = Timestamp::from_millis(BEGIN);
         let (core, effects) = AgentCore::restore("host-a", policy.clone(), [], now);

@@ -25,7 +25,7 @@ use tonic::{Code, Request, Status};
 const PATIENCE: Duration = Duration::from_secs(20);
 const SIZE: &str = "inventory = { VCPU = 64, MEMORY_MB = 65536, DISK_GB = 1000 }";
 
-pub(super) struct World {
+pub(super) struct CallTarget {
     pub(super) calls: usize,
     runtime: Option<Runtime>,
     client: Grpc<Channel>,
@@ -35,7 +35,7 @@ pub(super) struct World {
     _state: tempfile::TempDir,
 }
 
-impl World {
+impl CallTarget {
     pub(super) fn new() -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -142,7 +142,7 @@ impl World {
     }
 }
 
-impl Drop for World {
+impl Drop for CallTarget {
     fn drop(&mut self) {
         self.stop.cancel();
         if let (Some(runtime), Some(running)) = (self.runtime.take(), self.running.take()) {

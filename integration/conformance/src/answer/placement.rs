@@ -2,7 +2,7 @@
 
 use crate::case::Case;
 use ebbtide_nova::model::{Options, RequestSpec};
-use ebbtide_nova::placement::{self, Node, World};
+use ebbtide_nova::placement::{self, Node, QueryContext};
 use ebbtide_nova::python::{Dict, Value};
 
 /// Query, fallback and destination; or the error, with what came before it.
@@ -19,7 +19,7 @@ pub(super) fn answer(case: &Case, spec: &RequestSpec, options: &Options) -> Valu
         .collect();
     let asked = placement::query(
         spec,
-        &World {
+        &QueryContext {
             aggregates: &case.aggregates,
             nodes: &nodes,
             min_compute_version: case.min_compute_version,

@@ -3,7 +3,7 @@
 use super::kit::{at, json, lines, normal, ordered, set_everywhere};
 use ebbtide_conformance::case::Case;
 use ebbtide_nova::model::{Options, RequestSpec};
-use ebbtide_nova::placement::{self, World};
+use ebbtide_nova::placement::{self, QueryContext};
 use ebbtide_nova_objects::notification::{legacy_payload, versioned_payload};
 use ebbtide_nova_objects::{RpcContext, ScheduleRequest, SelectDestinations, Value};
 use serde_json::{Value as Json, json};
@@ -124,7 +124,7 @@ fn of_ports(query: &str) -> Vec<&str> {
 #[test]
 fn placement_is_asked_for_what_ports_bring_as_nova_asks() {
     let options = Options::default();
-    let world = World {
+    let world = QueryContext {
         aggregates: &[],
         nodes: &[],
         min_compute_version: 0,

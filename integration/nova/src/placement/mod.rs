@@ -31,7 +31,7 @@ pub struct Node {
 
 /// What the query depends on besides the request.
 #[derive(Debug, Clone)]
-pub struct World<'a> {
+pub struct QueryContext<'a> {
     pub aggregates: &'a [Arc<Aggregate>],
     /// Nodes; names compare exactly.
     pub nodes: &'a [Node],
@@ -91,7 +91,7 @@ struct Request<'a> {
 }
 
 #[must_use]
-pub fn query(spec: &RequestSpec, world: &World<'_>) -> PlacementQuery {
+pub fn query(spec: &RequestSpec, world: &QueryContext<'_>) -> PlacementQuery {
     let mut out = PlacementQuery::default();
     out.fault = ask(spec, world, &mut out).err();
     out
@@ -99,7 +99,7 @@ pub fn query(spec: &RequestSpec, world: &World<'_>) -> PlacementQuery {
 
 fn ask(
     spec: &RequestSpec,
-    world: &World<'_>,
+    world: &QueryContext<'_>,
     out: &mut PlacementQuery,
 ) -> Result<(), NovaException> {
     let mut request = Request::of(spec, world.options);
@@ -162,7 +162,11 @@ impl<'a> Request<'a> {
     /// # Errors
     /// NoValidHost for an unknown host or node, TypeError for hints that are null, and the errors
     /// of [`Resources::read`].
-    fn resources(&mut self, world: &World<'_>, pinning: bool) -> Result<Resources, NovaException> {
+    fn resources(
+        &mut self,
+        world: &QueryContext<'_>,
+        pinning: bool,
+    ) -> Result<Resources, NovaException> {
         let mut resources = Resources::read(self, pinning)?;
         let (mut host, mut node) = (None, None);
         if let Some(destination) = &self.destination {
@@ -217,7 +221,7 @@ impl<'a> Request<'a> {
     /// Narrows the query to the one node of a name; for several, it must not be cut off.
     fn aim(
         &mut self,
-        world: &World<'_>,
+        world: &QueryContext<'_>,
         resources: &mut Resources,
         host: Option<&str>,
         node: Option<&str>,

@@ -2,7 +2,7 @@
 
 use super::resources::Resources;
 use super::traits::{IMAGE_TYPES, OF_PROPERTIES};
-use super::{Request, World};
+use super::{QueryContext, Request};
 use crate::fault::NovaException;
 use crate::release::Feature;
 use std::collections::BTreeSet;
@@ -35,7 +35,7 @@ impl Request<'_> {
     ///
     /// # Errors
     /// RequestFilterFailed, and what reading image and flavor raises.
-    pub(super) fn prefilter(&mut self, world: &World<'_>) -> Result<(), NovaException> {
+    pub(super) fn prefilter(&mut self, world: &QueryContext<'_>) -> Result<(), NovaException> {
         self.tenant_aggregate(world)?;
         if self.options.query_placement_for_availability_zone {
             self.availability_zone(world);
@@ -69,7 +69,7 @@ impl Request<'_> {
         Ok(())
     }
 
-    fn tenant_aggregate(&mut self, world: &World<'_>) -> Result<(), NovaException> {
+    fn tenant_aggregate(&mut self, world: &QueryContext<'_>) -> Result<(), NovaException> {
         if !self.options.limit_tenants_to_placement_aggregate {
             return Ok(());
         }
@@ -94,7 +94,7 @@ impl Request<'_> {
         Ok(())
     }
 
-    fn availability_zone(&mut self, world: &World<'_>) {
+    fn availability_zone(&mut self, world: &QueryContext<'_>) {
         let Some(zone) = self
             .spec
             .availability_zone
@@ -132,7 +132,7 @@ impl Request<'_> {
         Ok(())
     }
 
-    fn isolated_aggregates(&mut self, world: &World<'_>) -> Result<(), NovaException> {
+    fn isolated_aggregates(&mut self, world: &QueryContext<'_>) -> Result<(), NovaException> {
         if !self.options.enable_isolated_aggregate_filtering {
             return Ok(());
         }
@@ -224,7 +224,7 @@ impl Request<'_> {
     }
 
     /// Hosts and PCI devices have to be Nova's own, once all computes say so (service version 73).
-    fn owner(&mut self, world: &World<'_>) {
+    fn owner(&mut self, world: &QueryContext<'_>) {
         if world.min_compute_version < 73 {
             return;
         }

@@ -111,7 +111,7 @@ enum Swap {
 }
 
 #[derive(Default)]
-struct World {
+struct PlacementWorld {
     /// Placement: the swap is in force.
     swapped: bool,
     /// Placement: allocations were given back.
@@ -135,7 +135,7 @@ struct World {
     illegal: Vec<String>,
 }
 
-impl World {
+impl PlacementWorld {
     /// Notes what the protocol of one victim does not allow between two states of the record.
     fn note_transitions(&mut self, before: &Preemption, after: &Preemption) {
         for (was, is) in before.victims.iter().zip(&after.victims) {
@@ -147,7 +147,7 @@ impl World {
     }
 }
 
-fn run(plan: &Plan) -> (Preemption, World) {
+fn run(plan: &Plan) -> (Preemption, PlacementWorld) {
     let policy = PreemptionPolicy::default();
     let reply = if plan.at_once {
         ReplyWhen::AtOnce
@@ -156,9 +156,9 @@ fn run(plan: &Plan) -> (Preemption, World) {
     };
     let victims = u8::try_from(plan.agents.len()).unwrap();
     let mut stored = record(victims, reply);
-    let mut world = World {
+    let mut world = PlacementWorld {
         refuses: plan.refusals,
-        ..World::default()
+        ..PlacementWorld::default()
     };
     let mut swaps: VecDeque<Swap> = plan.swaps.iter().copied().collect();
     let mut now = Timestamp::from_millis(1_000_000);
@@ -209,7 +209,7 @@ fn run(plan: &Plan) -> (Preemption, World) {
 fn perform(
     action: &PreemptionAction,
     doc: &mut Preemption,
-    world: &mut World,
+    world: &mut PlacementWorld,
     swaps: &mut VecDeque<Swap>,
     waits: bool,
     now: Timestamp,
@@ -300,7 +300,7 @@ fn perform(
 }
 
 /// Agents answer notices: at once that the guest knows, 30 seconds later that it is gone.
-fn agents(doc: &Preemption, world: &mut World, plan: &Plan, now: Timestamp) {
+fn agents(doc: &Preemption, world: &mut PlacementWorld, plan: &Plan, now: Timestamp) {
     for (place, since) in world.notices.clone() {
         let victim = &doc.victims[place];
         let (evacuation_id, server_id, host) =

@@ -13,7 +13,7 @@ use crate::error::CloudError;
 use crate::facts::HostRef;
 use ebbtide_nova::fault::NovaException;
 use ebbtide_nova::model::{AllocationCandidate, RequestSpec};
-use ebbtide_nova::placement::{self, Node, Query, QueryGroup, World};
+use ebbtide_nova::placement::{self, Node, Query, QueryContext, QueryGroup};
 use ebbtide_nova::table::HostSet;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
@@ -147,7 +147,7 @@ impl Cloud {
     /// so on.
     pub fn ask(&self, spec: &mut RequestSpec) -> Result<PlacementQuery, NovaException> {
         let nodes = self.nodes_named(spec);
-        let world = World {
+        let world = QueryContext {
             aggregates: &self.aggregate_list,
             nodes: &nodes,
             min_compute_version: self.min_compute_version,

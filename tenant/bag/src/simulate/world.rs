@@ -18,7 +18,7 @@ enum Turn {
     Ends,
 }
 
-struct World<'a> {
+struct BagSimulation<'a> {
     bag: &'a Bag,
     plan: &'a Plan,
     executor: Executor,
@@ -39,7 +39,7 @@ struct World<'a> {
 pub fn simulate(bag: &Bag, plan: &Plan, scenario: &Scenario) -> Result<PlanRun, BagError> {
     let mut turns = turns(plan, scenario)?.into_iter().peekable();
     let (executor, actions) = Executor::begin(bag, plan, scenario.conduct);
-    let mut world = World {
+    let mut world = BagSimulation {
         bag,
         plan,
         executor,
@@ -145,7 +145,7 @@ fn turns(plan: &Plan, scenario: &Scenario) -> Result<Vec<(u64, Turn, usize)>, Ba
     Ok(turns)
 }
 
-impl World<'_> {
+impl BagSimulation<'_> {
     /// What happens next on any instance.
     fn next(&mut self) -> Option<(u64, usize)> {
         while let Some(&Reverse((at, place))) = self.queue.peek() {

@@ -13,7 +13,7 @@ use ebbtide_burst::{BurstAction, Status};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use world::{BEGUN, Outage, TICK, World};
+use world::{BEGUN, Outage, SlurmWorld, TICK};
 
 /// The deadline's reserve, seconds: for the time between two looks, and for two kills, after each
 /// of which an attempt may be seen to be missing.
@@ -83,7 +83,7 @@ struct Service {
     settings: BatchSettings,
     controller: BatchController,
     book: Vec<BookEntry>,
-    world: World,
+    world: SlurmWorld,
     away_until: i64,
     problems: Vec<String>,
 }
@@ -96,7 +96,7 @@ impl Service {
             controller: BatchController::new(&settings, Book::default()).unwrap(),
             settings,
             book: Vec::new(),
-            world: World::new(nodes.collect()),
+            world: SlurmWorld::new(nodes.collect()),
             away_until: BEGUN,
             problems: Vec::new(),
         }

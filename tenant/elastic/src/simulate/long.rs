@@ -3,10 +3,10 @@
 use super::event::{PlacedTask, QueuedEvent};
 use super::server::Activity;
 use super::watch::{ServerRole, WatchEvent};
-use super::world::World;
+use super::world::ClusterSimulation;
 use crate::error::ElasticError;
 
-impl World<'_> {
+impl ClusterSimulation<'_> {
     /// Places all tasks of a long job.
     pub(super) fn place_long(&mut self, job: u32) {
         let estimate_us = self.estimate_us(job);

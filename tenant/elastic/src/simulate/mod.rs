@@ -29,7 +29,7 @@ pub use watch::{NoWatch, ServerRole, Watch, WatchEvent};
 
 use crate::error::ElasticError;
 use crate::trace::Trace;
-use world::World;
+use world::ClusterSimulation;
 
 /// Plays a trace to its end.
 ///
@@ -41,7 +41,7 @@ pub fn simulate(
     setup: &Setup,
     watch: &mut dyn Watch,
 ) -> Result<SimulationResult, ElasticError> {
-    let mut world = World::new(trace, setup, watch)?;
+    let mut world = ClusterSimulation::new(trace, setup, watch)?;
     while world.step()? {}
     Ok(world.outcome())
 }

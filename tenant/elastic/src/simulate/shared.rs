@@ -14,7 +14,7 @@ use super::pool::ServerPool;
 use super::server::{Admission, ShortTask};
 use super::setup::Recovery;
 use super::watch::ServerRole;
-use super::world::World;
+use super::world::ClusterSimulation;
 use std::collections::BTreeMap;
 
 /// The queue, and the servers that wait for a task.
@@ -66,7 +66,7 @@ impl SharedQueue {
     }
 }
 
-impl World<'_> {
+impl ClusterSimulation<'_> {
     /// The tasks of a job that has come.
     pub(super) fn enqueue(&mut self, job: u32) {
         let progress = self.jobs.get_mut(job as usize);

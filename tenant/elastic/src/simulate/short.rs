@@ -16,7 +16,7 @@ use super::queue::{Probe, ShortQueue};
 use super::server::{Activity, Admission, ShortTask};
 use super::setup::Recovery;
 use super::watch::{ServerRole, WatchEvent};
-use super::world::World;
+use super::world::ClusterSimulation;
 use crate::error::ElasticError;
 use rand::RngExt;
 
@@ -25,7 +25,7 @@ const INFORMED: u8 = 2;
 /// The round in which they go to the partition for short jobs only.
 const RESERVED: u8 = 3;
 
-impl World<'_> {
+impl ClusterSimulation<'_> {
     /// Sends the first probes of a job.
     pub(super) fn send_probes(&mut self, job: u32) {
         let Some(progress) = self.jobs.get_mut(job as usize) else {

@@ -5,7 +5,7 @@ use super::event::QueuedEvent;
 use super::server::{Activity, Admission};
 use super::setup::{Cluster, Elastic, Recovery, Setup};
 use super::watch::{NoWatch, ServerRole};
-use super::world::World;
+use super::world::ClusterSimulation;
 use crate::policy::ElasticPolicy;
 use crate::trace::{Trace, TraceJob};
 use ebbtide_lifetime::distributions::Exponential;
@@ -79,7 +79,7 @@ prop_compose! {
     }
 }
 
-impl World<'_> {
+impl ClusterSimulation<'_> {
     /// The first invariant that does not hold.
     fn flaw(&self) -> Option<String> {
         self.flaw_of_servers()
@@ -201,7 +201,7 @@ proptest! {
     ) {
         let trace = Trace::new(jobs).unwrap();
         let mut unwatched = NoWatch;
-        let mut world = World::new(&trace, &setup, &mut unwatched).unwrap();
+        let mut world = ClusterSimulation::new(&trace, &setup, &mut unwatched).unwrap();
         while world.step().unwrap() {
             prop_assert_eq!(world.flaw(), None);
         }

@@ -3,12 +3,12 @@
 use super::event::QueuedEvent;
 use super::server::{Activity, Admission, SimulatedServer};
 use super::watch::{ServerRole, WatchEvent};
-use super::world::World;
+use super::world::ClusterSimulation;
 use crate::controller::{ControllerAction, ControllerEvent, ServerId};
 use crate::error::ElasticError;
 use std::collections::VecDeque;
 
-impl World<'_> {
+impl ClusterSimulation<'_> {
     /// The number of a transient server: they come after all others, in the order in which they are
     /// asked for.
     fn number(&self, id: ServerId) -> u32 {

@@ -20,7 +20,7 @@ use rand_pcg::Pcg64Mcg;
 /// are.
 const FATE: u64 = 0x9e37_79b9_7f4a_7c15;
 
-pub(crate) struct World<'a> {
+pub(crate) struct ClusterSimulation<'a> {
     pub(super) trace: &'a Trace,
     pub(super) setup: &'a Setup,
     watch: &'a mut dyn Watch,
@@ -66,7 +66,7 @@ pub(super) struct Tally {
     above: Meter,
 }
 
-impl<'a> World<'a> {
+impl<'a> ClusterSimulation<'a> {
     pub(crate) fn new(
         trace: &'a Trace,
         setup: &'a Setup,

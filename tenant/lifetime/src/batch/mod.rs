@@ -14,7 +14,7 @@ use crate::plan::{above_zero, not_negative};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 use std::collections::BTreeMap;
-use world::World;
+use world::BatchSimulation;
 
 /// Whether a free instance gets the next job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,7 +140,7 @@ impl BatchService {
             });
         }
         let chance = Pcg64::seed_from_u64(seed);
-        World::new(self, Some((model, chance))).run()
+        BatchSimulation::new(self, Some((model, chance))).run()
     }
 
     /// Plays the bags on instances that never end and that are released when no job waits.
@@ -149,7 +149,7 @@ impl BatchService {
     /// [`LifetimeError::Question`] for numbers that make no cluster.
     pub fn run_on_demand(&self) -> Result<BatchRun, LifetimeError> {
         self.checked()?;
-        World::new(self, None).run()
+        BatchSimulation::new(self, None).run()
     }
 
     /// Plays the bags `runs` times with seeds from `seed` on, and once on demand.

@@ -46,7 +46,7 @@ enum Event {
     Done(u64),
 }
 
-pub(super) struct World<'a> {
+pub(super) struct BatchSimulation<'a> {
     service: &'a BatchService,
     lives: Option<(&'a dyn Lifetime, Pcg64)>,
     now: f64,
@@ -66,7 +66,7 @@ pub(super) struct World<'a> {
     kept: HashMap<u64, bool>,
 }
 
-impl<'a> World<'a> {
+impl<'a> BatchSimulation<'a> {
     pub(super) fn new(service: &'a BatchService, lives: Option<(&'a dyn Lifetime, Pcg64)>) -> Self {
         Self {
             service,

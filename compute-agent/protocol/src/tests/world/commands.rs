@@ -2,7 +2,7 @@
 
 use super::*;
 
-impl World {
+impl SimulatedHost {
     pub(in crate::tests) fn notice_with(
         &mut self,
         e: u8,

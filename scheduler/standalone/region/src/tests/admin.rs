@@ -1,6 +1,6 @@
 //! Flavors, aggregates, server groups.
 
-use super::world::{World, normal, spot, with};
+use super::world::{SimulatedRegion, normal, spot, with};
 use crate::{
     CreateFlavor, CreateGroup, DeleteAggregate, DeleteFlavor, DeleteGroup, PutAggregate, PutBudget,
     RegionInput,
@@ -12,7 +12,7 @@ use ebbtide_model::{
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
-fn code(world: &mut World, command: impl RegionInput) -> &'static str {
+fn code(world: &mut SimulatedRegion, command: impl RegionInput) -> &'static str {
     world.command(command).unwrap_err().code()
 }
 
@@ -31,7 +31,7 @@ fn aggregate(id: u128, name: &str, zone: Option<&str>, hosts: &[&str]) -> Aggreg
 
 #[test]
 fn a_flavor_never_changes_and_servers_keep_their_copy() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let small = normal(1);
     world.command(CreateFlavor(small.clone())).unwrap();
     let before = world.database.clone();
@@ -61,7 +61,7 @@ fn a_flavor_never_changes_and_servers_keep_their_copy() {
 
 #[test]
 fn aggregates_are_replaced_by_name_and_a_host_is_in_one_zone_only() {
-    let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4), ("host-b", 4)]);
     let put = PutAggregate;
     world
         .command(put(aggregate(1, "rack-1", Some("zone-1"), &["host-a"])))
@@ -99,7 +99,7 @@ fn aggregates_are_replaced_by_name_and_a_host_is_in_one_zone_only() {
 
 #[test]
 fn groups_keep_their_members_apart_also_after_a_restart() {
-    let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4), ("host-b", 4)]);
     let id = GroupId(Uuid::from_u128(7));
     let group = ServerGroup {
         id,
@@ -165,7 +165,7 @@ fn groups_keep_their_members_apart_also_after_a_restart() {
 
 #[test]
 fn two_groups_of_one_name_are_told_apart_by_id() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     for n in [1, 2] {
         let group = ServerGroup {
             id: GroupId(Uuid::from_u128(n)),
@@ -188,7 +188,7 @@ fn two_groups_of_one_name_are_told_apart_by_id() {
 
 #[test]
 fn budgets_are_for_those_who_exist_and_for_windows_that_are_remembered() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let budget = |scope, window| {
         PutBudget(DisruptionBudget {
             scope,
@@ -214,7 +214,7 @@ fn budgets_are_for_those_who_exist_and_for_windows_that_are_remembered() {
 
 #[test]
 fn what_is_shown_of_a_region_adds_up() {
-    let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4), ("host-b", 4)]);
     world.create_on("host-a", &spot(4));
     let pet = world.create_on("host-a", &normal(2));
     let summary = world.region.summary();
@@ -237,7 +237,7 @@ fn what_is_shown_of_a_region_adds_up() {
 
 #[test]
 fn the_inventories_of_a_region_are_those_of_its_hosts_together() {
-    let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4), ("host-b", 4)]);
     let class = ResourceClass::vcpu();
     let inventory = Inventory {
         total: 20,

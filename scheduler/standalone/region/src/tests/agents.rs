@@ -2,13 +2,13 @@
 
 use super::checks::everything_is_over;
 use super::host::Fate;
-use super::world::{World, normal, spot, with};
+use super::world::{SimulatedRegion, normal, spot, with};
 use ebbtide_model::message::{Body, Evacuated, EvacuationEnd};
 use ebbtide_model::{EvacuationState, Seconds, ServerStatus};
 
 #[test]
 fn a_silent_agent_is_told_three_times_and_then_the_preemptor_goes_elsewhere() {
-    let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4), ("host-b", 4)]);
     // host-a is the cheaper one: a server that has just started costs nothing.
     let old = world.create_on("host-b", &with(&spot(4), &[("ebbtide:grace_seconds", "0")]));
     world.run(300);
@@ -58,7 +58,7 @@ fn a_silent_agent_is_told_three_times_and_then_the_preemptor_goes_elsewhere() {
 
 #[test]
 fn an_agent_that_comes_back_in_time_is_obeyed() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&spot(4));
     world.host("host-a").crash();
     let pet = world.create(&normal(4));
@@ -79,7 +79,7 @@ fn an_agent_that_comes_back_in_time_is_obeyed() {
 
 #[test]
 fn while_the_broker_is_away_the_agent_is_not_blamed() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&spot(4));
     world.broker_up = false;
     let pet = world.create(&normal(4));
@@ -102,7 +102,7 @@ fn while_the_broker_is_away_the_agent_is_not_blamed() {
 
 #[test]
 fn a_notice_that_the_broker_kept_for_too_long_is_followed_by_a_newer_one_and_fails_nothing() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&spot(4));
     // The notice is sent, but the broker hangs: the agent gets it much later, and the broker never
     // confirms it.
@@ -124,7 +124,7 @@ fn a_notice_that_the_broker_kept_for_too_long_is_followed_by_a_newer_one_and_fai
 
 #[test]
 fn the_agents_time_begins_when_the_broker_has_the_notice() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&spot(4));
     world.host("host-a").crash();
     world.broker_up = false;
@@ -139,7 +139,7 @@ fn the_agents_time_begins_when_the_broker_has_the_notice() {
 
 #[test]
 fn a_broker_that_goes_away_between_two_attempts_is_not_blamed_on_the_agent_either() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&spot(4));
     world.host("host-a").crash();
     let pet = world.create(&normal(4));
@@ -162,7 +162,7 @@ fn a_broker_that_goes_away_between_two_attempts_is_not_blamed_on_the_agent_eithe
 
 #[test]
 fn an_evacuation_that_the_driver_cannot_do_moves_the_preemptor_and_lets_the_victim_rest() {
-    let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4), ("host-b", 4)]);
     let stubborn = world.create_on("host-a", &spot(4));
     world.run(1);
     let other = world.create_on("host-b", &spot(4));
@@ -208,7 +208,7 @@ fn an_evacuation_that_the_driver_cannot_do_moves_the_preemptor_and_lets_the_vict
 
 #[test]
 fn a_victim_that_was_ended_but_holds_its_room_is_found_by_the_heartbeats() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&spot(4));
     let pet = world.create(&normal(4));
     world.run(2);
@@ -244,7 +244,7 @@ fn a_victim_that_was_ended_but_holds_its_room_is_found_by_the_heartbeats() {
 /// charged.
 #[test]
 fn a_victim_whose_end_was_reported_in_vain_is_asked_for_again_and_was_preempted() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&with(&spot(4), &[("ebbtide:grace_seconds", "5")]));
     world.run(2);
     world.create(&normal(4));
@@ -272,7 +272,7 @@ fn a_victim_whose_end_was_reported_in_vain_is_asked_for_again_and_was_preempted(
 
 #[test]
 fn who_acts_after_the_scheduler_has_given_up_is_believed() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&spot(4));
     world.host("host-a").crash();
     world.create(&normal(4));
@@ -305,7 +305,7 @@ fn who_acts_after_the_scheduler_has_given_up_is_believed() {
 
 #[test]
 fn an_end_that_is_reported_long_after_the_claim_is_still_known() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&with(&spot(4), &[("ebbtide:grace_seconds", "900")]));
     world.create(&normal(4));
     world.run(3);
@@ -331,7 +331,7 @@ fn an_end_that_is_reported_long_after_the_claim_is_still_known() {
 
 #[test]
 fn an_agent_that_never_says_whether_a_spared_victim_lives_does_not_keep_it_for_ever() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&spot(4));
     let pet = world.create(&normal(4));
     world.run(5);
@@ -354,7 +354,7 @@ fn an_agent_that_never_says_whether_a_spared_victim_lives_does_not_keep_it_for_e
 
 #[test]
 fn the_last_attempt_of_a_notice_is_void_when_the_scheduler_gives_up() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&spot(4));
     world.host("host-a").crash();
     world.create(&normal(4));
@@ -382,7 +382,7 @@ fn the_last_attempt_of_a_notice_is_void_when_the_scheduler_gives_up() {
 
 #[test]
 fn an_evacuation_that_was_given_up_and_done_all_the_same_ends_the_next_one_too() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&spot(4));
     world.host("host-a").crash();
     world.create(&normal(4));

@@ -1,6 +1,6 @@
 //! Disruption budgets.
 
-use super::world::{World, normal, spot, with};
+use super::world::{SimulatedRegion, normal, spot, with};
 use crate::{CreateGroup, DeleteBudget, DeleteGroup, PutBudget};
 use ebbtide_model::message::{Body, Evacuated, EvacuationEnd};
 use ebbtide_model::{
@@ -9,7 +9,7 @@ use ebbtide_model::{
 };
 use uuid::Uuid;
 
-fn budget(world: &mut World, scope: BudgetScope, max_victims: u32, window: u32) {
+fn budget(world: &mut SimulatedRegion, scope: BudgetScope, max_victims: u32, window: u32) {
     let budget = DisruptionBudget {
         scope,
         max_victims,
@@ -24,7 +24,7 @@ fn cattle() -> BudgetScope {
 
 #[test]
 fn a_project_loses_no_more_than_its_budget_within_the_window() {
-    let mut world = World::new(&[("host-a", 8)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 8)]);
     let flavor = with(&spot(2), &[("ebbtide:grace_seconds", "0")]);
     for _ in 0..4 {
         world.create(&flavor);
@@ -52,7 +52,7 @@ fn a_project_loses_no_more_than_its_budget_within_the_window() {
 
 #[test]
 fn an_evacuation_under_way_counts_however_old_it_is_and_a_spared_victim_never() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let slow = with(&spot(2), &[("ebbtide:grace_seconds", "300")]);
     world.create(&slow);
     world.create(&slow);
@@ -69,7 +69,7 @@ fn an_evacuation_under_way_counts_however_old_it_is_and_a_spared_victim_never() 
 
 #[test]
 fn a_group_has_a_budget_of_its_own() {
-    let mut world = World::new(&[("host-a", 8)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 8)]);
     let id = GroupId(Uuid::from_u128(77));
     let group = ServerGroup {
         id,
@@ -104,7 +104,7 @@ fn a_group_has_a_budget_of_its_own() {
 
 #[test]
 fn one_victim_counts_once_however_many_evacuations_it_took() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&spot(2));
     let other = world.create(&normal(2));
     budget(&mut world, cattle(), 2, 3000);
@@ -156,7 +156,7 @@ fn one_victim_counts_once_however_many_evacuations_it_took() {
 
 #[test]
 fn memory_does_not_grow_with_what_is_over() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let flavor = with(&spot(4), &[("ebbtide:grace_seconds", "0")]);
     for _ in 0..20 {
         let cattle = world.create(&flavor);

@@ -1,6 +1,6 @@
 //! The invariants, checked after every input.
 
-use super::world::World;
+use super::world::SimulatedRegion;
 use crate::{InputKind, RegionInput};
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::record::Change;
@@ -8,18 +8,18 @@ use ebbtide_model::{Evacuation, EvacuationCause, EvacuationId, Server, ServerId,
 use std::collections::BTreeMap;
 
 /// Checks the invariants after the changes of an input are durable.
-pub(super) fn after_input(world: &World) {
+pub(super) fn after_input(world: &SimulatedRegion) {
     region_is_sound(world);
     notices_follow_claims(world);
 }
 
-fn fail(world: &World, what: &str) -> ! {
+fn fail(world: &SimulatedRegion, what: &str) -> ! {
     let story: Vec<&str> = world.story.iter().map(String::as_str).collect();
     panic!("{what}\n\nwhat happened:\n{}", story.join("\n"));
 }
 
 /// Memory and database are equal, and both keep the invariants.
-pub(super) fn region_is_sound(world: &World) {
+pub(super) fn region_is_sound(world: &SimulatedRegion) {
     let region = &world.region;
     if let Err(difference) = region.check_consistency() {
         fail(world, &difference);
@@ -27,7 +27,7 @@ pub(super) fn region_is_sound(world: &World) {
     memory_is_what_is_durable(world);
 }
 
-fn memory_is_what_is_durable(world: &World) {
+fn memory_is_what_is_durable(world: &SimulatedRegion) {
     let region = &world.region;
     let durable = world
         .database
@@ -68,7 +68,7 @@ fn memory_is_what_is_durable(world: &World) {
 }
 
 /// A victim gets its notice only after the claim on its capacity is durable.
-fn notices_follow_claims(world: &World) {
+fn notices_follow_claims(world: &SimulatedRegion) {
     for change in &world.last_changes {
         let Change::Enqueue(message) = change else {
             continue;
@@ -120,12 +120,12 @@ fn notices_follow_claims(world: &World) {
 }
 
 /// A refused input changes nothing in memory.
-pub(super) fn nothing_was_changed(world: &World) {
+pub(super) fn nothing_was_changed(world: &SimulatedRegion) {
     region_is_sound(world);
 }
 
 /// No host has observed a broken invariant.
-pub(super) fn hosts_are_sound(world: &World) {
+pub(super) fn hosts_are_sound(world: &SimulatedRegion) {
     for host in world.hosts.values() {
         if let Some(broken) = host.broken.first() {
             fail(world, broken);
@@ -135,7 +135,7 @@ pub(super) fn hosts_are_sound(world: &World) {
 
 /// After all problems have ended and time has passed, no work is left, and the hosts run what the
 /// region expects.
-pub(super) fn everything_is_over(world: &World) {
+pub(super) fn everything_is_over(world: &SimulatedRegion) {
     let region = &world.region;
     if !world.database.outbox.is_empty() {
         fail(

@@ -1,13 +1,13 @@
 //! Waiting claims: which claim may use which capacity.
 
 use super::checks::everything_is_over;
-use super::world::{World, normal, spot, with};
+use super::world::{SimulatedRegion, normal, spot, with};
 use crate::{CreateServers, CreatedServers};
 use ebbtide_model::{DecisionOutcome, EvacuationState, ServerStatus};
 
 #[test]
 fn a_second_preemptor_takes_the_room_that_a_leaving_victim_has_left_over() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&spot(4));
     let first = world.create(&normal(2));
     let second = world.create(&normal(2));
@@ -25,7 +25,7 @@ fn a_second_preemptor_takes_the_room_that_a_leaving_victim_has_left_over() {
 
 #[test]
 fn a_victim_whose_room_is_promised_to_another_is_not_spared_but_handed_over() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&spot(4));
     let first = world.create(&normal(2));
     let second = world.create(&normal(2));
@@ -56,7 +56,7 @@ fn a_victim_whose_room_is_promised_to_another_is_not_spared_but_handed_over() {
 
 #[test]
 fn a_claim_that_starts_in_room_that_became_free_otherwise_spares_its_victims() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let other = world.create(&normal(2));
     let victim = world.create(&spot(2));
     let pet = world.create(&normal(2));
@@ -72,7 +72,7 @@ fn a_claim_that_starts_in_room_that_became_free_otherwise_spares_its_victims() {
 
 #[test]
 fn of_two_victims_the_one_that_is_not_needed_any_more_is_spared() {
-    let mut world = World::new(&[("host-a", 6)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 6)]);
     let other = world.create(&normal(2));
     let victims = [world.create(&spot(2)), world.create(&spot(2))];
     let pet = world.create(&normal(4));
@@ -92,7 +92,7 @@ fn of_two_victims_the_one_that_is_not_needed_any_more_is_spared() {
 
 #[test]
 fn small_requests_do_not_keep_a_large_one_waiting() {
-    let mut world = World::new(&[("host-a", 8)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 8)]);
     let slow = with(&spot(4), &[("ebbtide:grace_seconds", "200")]);
     world.create(&spot(4));
     world.create(&slow);
@@ -125,7 +125,7 @@ fn small_requests_do_not_keep_a_large_one_waiting() {
 
 #[test]
 fn several_servers_are_placed_all_or_none() {
-    let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4), ("host-b", 4)]);
     let request = world.request(&normal(3), 3);
     let (servers, decision) = world.ask(request).unwrap();
     assert!(matches!(decision.outcome, DecisionOutcome::NoValidHost(_)));
@@ -151,7 +151,7 @@ fn several_servers_are_placed_all_or_none() {
 
 #[test]
 fn several_servers_with_victims_start_as_their_room_becomes_free() {
-    let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4), ("host-b", 4)]);
     let victims = [
         world.create_on("host-a", &spot(4)),
         world.create_on("host-b", &spot(4)),
@@ -172,7 +172,7 @@ fn several_servers_with_victims_start_as_their_room_becomes_free() {
 
 #[test]
 fn a_claim_that_waits_for_a_deletion_only_goes_elsewhere_after_a_while() {
-    let mut world = World::new(&[("host-a", 4), ("host-b", 2)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4), ("host-b", 2)]);
     let other = world.create_on("host-b", &normal(2));
     let cattle = world.create_on("host-a", &spot(4));
     world.host("host-a").hanging.insert("delete the server");
@@ -200,7 +200,7 @@ fn a_claim_that_waits_for_a_deletion_only_goes_elsewhere_after_a_while() {
 
 #[test]
 fn a_place_that_was_reserved_for_others_to_start_waits_for_its_room_like_any_other() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&spot(4));
     let request = world.request(&normal(4), 1);
     let id = request.server_ids[0];
@@ -248,7 +248,7 @@ fn a_place_that_was_reserved_for_others_to_start_waits_for_its_room_like_any_oth
 
 #[test]
 fn who_starts_servers_itself_gets_none_in_error() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let request = world.request(&normal(5), 1);
     let create = CreateServers {
         quota: None,

@@ -2,13 +2,13 @@
 //! see `restore.rs`.
 
 use super::checks::everything_is_over;
-use super::world::{World, normal, spot, with};
+use super::world::{SimulatedRegion, normal, spot, with};
 use ebbtide_model::{EvacuationState, HostHealth, ServerStatus, Timestamp};
 
 const HOUR: i64 = 3_600_000;
 
 /// Sets the scheduler's clock; the hosts' clocks continue as before.
-fn set_clock(world: &mut World, by_ms: i64) {
+fn set_clock(world: &mut SimulatedRegion, by_ms: i64) {
     world.now = Timestamp::from_millis(world.now.as_millis() + by_ms);
     for host in world.hosts.values_mut() {
         host.skew -= by_ms;
@@ -16,14 +16,14 @@ fn set_clock(world: &mut World, by_ms: i64) {
     world.restart_scheduler();
 }
 
-fn health(world: &World) -> HostHealth {
+fn health(world: &SimulatedRegion) -> HostHealth {
     world.region.host("host-a").unwrap().health
 }
 
 #[test]
 fn a_schedulers_clock_that_is_set_fails_no_evacuation_and_takes_no_host_for_dead() {
     for by_ms in [HOUR, -HOUR] {
-        let mut world = World::new(&[("host-a", 4)]);
+        let mut world = SimulatedRegion::new(&[("host-a", 4)]);
         let victim = world.create(&spot(4));
         world.run(60);
         let pet = world.create(&normal(4));
@@ -43,7 +43,7 @@ fn a_schedulers_clock_that_is_set_fails_no_evacuation_and_takes_no_host_for_dead
 
 #[test]
 fn after_a_clock_was_set_back_an_agent_that_is_dead_is_given_up_as_soon_as_before() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&with(&spot(4), &[("ebbtide:grace_seconds", "10")]));
     world.run(60);
     world.create(&normal(4));
@@ -59,7 +59,7 @@ fn after_a_clock_was_set_back_an_agent_that_is_dead_is_given_up_as_soon_as_befor
 
 #[test]
 fn a_server_that_is_lost_after_its_hosts_clock_was_set_back_is_noticed() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let server = world.create(&normal(2));
     world.run(30);
     assert_eq!(world.status(server), ServerStatus::Active);

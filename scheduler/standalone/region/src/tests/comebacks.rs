@@ -1,7 +1,7 @@
 //! Servers that were stopped or hibernated for a preemptor are resumed automatically.
 
 use super::host::Fate;
-use super::world::{World, normal, spot, with};
+use super::world::{SimulatedRegion, normal, spot, with};
 use crate::{ComebackConfig, CreateGroup, DisableHost, EnableHost, RegionConfig};
 use ebbtide_model::message::{Body, Evacuated, EvacuationEnd, StartFailed};
 use ebbtide_model::{
@@ -35,12 +35,12 @@ fn without_reserve() -> ComebackConfig {
     }
 }
 
-fn comeback(world: &World, id: ServerId) -> Comeback {
+fn comeback(world: &SimulatedRegion, id: ServerId) -> Comeback {
     world.server(id).comeback.clone().expect("it was kept")
 }
 
 /// A server that was hibernated for another server, which runs in its place.
-fn hibernated(world: &mut World) -> (ServerId, ServerId) {
+fn hibernated(world: &mut SimulatedRegion) -> (ServerId, ServerId) {
     let victim = world.create(&sleeper(4));
     let pet = world.create(&normal(4));
     world.run(10);
@@ -52,7 +52,7 @@ fn hibernated(world: &mut World) -> (ServerId, ServerId) {
 #[test]
 fn a_hibernated_victim_goes_on_by_itself_when_there_is_room() {
     for kind in ["hibernate", "stop"] {
-        let mut world = World::new(&[("host-a", 4)]);
+        let mut world = SimulatedRegion::new(&[("host-a", 4)]);
         let victim = world.create(&with(&spot(4), &[("ebbtide:interruption", kind)]));
         let pet = world.create(&normal(4));
         world.run(60);
@@ -78,7 +78,7 @@ fn a_hibernated_victim_goes_on_by_itself_when_there_is_room() {
 
 #[test]
 fn it_stays_away_for_a_while_although_there_is_room() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let (victim, pet) = hibernated(&mut world);
     let not_before = comeback(&world, victim).not_before;
     world.delete(pet);
@@ -93,7 +93,7 @@ fn it_stays_away_for_a_while_although_there_is_room() {
 
 #[test]
 fn no_server_resumes_into_promised_capacity() {
-    let mut world = World::with_config(&[("host-a", 8)], config(without_reserve()));
+    let mut world = SimulatedRegion::with_config(&[("host-a", 8)], config(without_reserve()));
     let (first, second) = (world.create(&sleeper(4)), world.create(&sleeper(4)));
     let pets = [world.create(&normal(4)), world.create(&normal(4))];
     world.run(60);
@@ -122,7 +122,7 @@ fn no_server_resumes_into_promised_capacity() {
 
 #[test]
 fn who_was_deleted_by_its_owner_does_not_come_back() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let (victim, pet) = hibernated(&mut world);
     world.delete(victim);
     world.delete(pet);
@@ -136,7 +136,7 @@ fn with_comebacks_switched_off_it_stays_as_it_is() {
         enabled: false,
         ..ComebackConfig::default()
     };
-    let mut world = World::with_config(&[("host-a", 4)], config(off));
+    let mut world = SimulatedRegion::with_config(&[("host-a", 4)], config(off));
     let (victim, pet) = hibernated(&mut world);
     world.delete(pet);
     world.run(4000);
@@ -145,7 +145,7 @@ fn with_comebacks_switched_off_it_stays_as_it_is() {
 
 #[test]
 fn a_server_that_is_evicted_again_soon_waits_twice_as_long() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let (victim, mut pet) = hibernated(&mut world);
     let mut stays = Vec::new();
     for _ in 0..9 {
@@ -173,7 +173,7 @@ fn a_server_that_is_evicted_again_soon_waits_twice_as_long() {
 
 #[test]
 fn an_attempt_that_fails_goes_back_into_the_queue_with_its_reason() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let (victim, pet) = hibernated(&mut world);
     world.delete(pet);
     world.flush();
@@ -197,7 +197,7 @@ fn an_attempt_that_fails_goes_back_into_the_queue_with_its_reason() {
 
 #[test]
 fn what_was_lost_is_not_made_anew() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let (victim, pet) = hibernated(&mut world);
     world.delete(pet);
     world.host("host-a").guests.remove(&victim);
@@ -213,7 +213,7 @@ fn what_was_lost_is_not_made_anew() {
 
 #[test]
 fn a_silent_agent_is_asked_again_and_the_room_stays_taken() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let (victim, pet) = hibernated(&mut world);
     world.delete(pet);
     world.flush();
@@ -234,7 +234,7 @@ fn a_silent_agent_is_asked_again_and_the_room_stays_taken() {
 
 #[test]
 fn an_answer_to_an_earlier_start_is_not_taken_for_this_ones() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let (victim, pet) = hibernated(&mut world);
     world.delete(pet);
     world.flush();
@@ -257,7 +257,7 @@ fn an_answer_to_an_earlier_start_is_not_taken_for_this_ones() {
 
 #[test]
 fn an_unknown_start_result_is_queried_again() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let (victim, pet) = hibernated(&mut world);
     world.delete(pet);
     world.flush();
@@ -281,7 +281,7 @@ fn an_unknown_start_result_is_queried_again() {
 
 #[test]
 fn a_late_word_about_an_evacuation_of_an_earlier_life_does_not_end_this_one() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&sleeper(4));
     world.host("host-a").hanging.insert("hibernate the server");
     let pet = world.create(&normal(4));
@@ -317,7 +317,7 @@ fn a_late_word_about_an_evacuation_of_an_earlier_life_does_not_end_this_one() {
 
 #[test]
 fn a_restarted_scheduler_lets_the_same_ones_come_back() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let (victim, pet) = hibernated(&mut world);
     let before = comeback(&world, victim);
     world.restart_scheduler();
@@ -342,7 +342,7 @@ fn a_restarted_scheduler_lets_the_same_ones_come_back() {
 
 #[test]
 fn projects_take_turns_and_the_longest_wait_is_first() {
-    let mut world = World::with_config(&[("host-a", 4)], config(without_reserve()));
+    let mut world = SimulatedRegion::with_config(&[("host-a", 4)], config(without_reserve()));
     let mut of = |project: &str| {
         let mut request = world.request(&sleeper(1), 1);
         project.clone_into(&mut request.project_id);
@@ -374,7 +374,7 @@ fn projects_take_turns_and_the_longest_wait_is_first() {
 
 #[test]
 fn small_ones_may_pass_a_large_one_and_do_not_keep_it_waiting_for_ever() {
-    let mut world = World::with_config(&[("host-a", 4)], config(without_reserve()));
+    let mut world = SimulatedRegion::with_config(&[("host-a", 4)], config(without_reserve()));
     let large = world.create(&sleeper(4));
     let pets = [(); 2].map(|()| world.create(&normal(2)));
     world.run(60);
@@ -407,7 +407,7 @@ fn the_reserve_stays_free_unless_the_host_is_empty() {
         reserve_percent: 50,
         ..ComebackConfig::default()
     };
-    let mut world = World::with_config(&[("host-a", 4)], config(reserve));
+    let mut world = SimulatedRegion::with_config(&[("host-a", 4)], config(reserve));
     let victim = world.create(&sleeper(3));
     let pets = [world.create(&normal(3)), world.create(&normal(1))];
     world.run(60);
@@ -425,7 +425,7 @@ fn only_so_many_come_back_at_once() {
         at_once: 2,
         ..without_reserve()
     };
-    let mut world = World::with_config(&[("host-a", 4)], config(two));
+    let mut world = SimulatedRegion::with_config(&[("host-a", 4)], config(two));
     let all = [(); 4].map(|()| world.create(&sleeper(1)));
     let pet = world.create(&normal(4));
     world.run(60);
@@ -433,7 +433,7 @@ fn only_so_many_come_back_at_once() {
     world.flush();
     world.host("host-a").hanging.insert("start the server");
     world.run(20);
-    let building = |world: &World| {
+    let building = |world: &SimulatedRegion| {
         let of = all
             .iter()
             .filter(|id| world.status(**id) == ServerStatus::Building);
@@ -447,7 +447,7 @@ fn only_so_many_come_back_at_once() {
 
 #[test]
 fn who_may_not_be_there_any_more_hears_why() {
-    let mut world = World::with_config(&[("host-a", 4)], config(without_reserve()));
+    let mut world = SimulatedRegion::with_config(&[("host-a", 4)], config(without_reserve()));
     let apart = ServerGroup {
         id: GroupId(Uuid::from_u128(77)),
         name: "apart".to_owned(),
@@ -494,7 +494,7 @@ fn who_may_not_be_there_any_more_hears_why() {
 
 #[test]
 fn no_server_resumes_on_a_host_that_is_disabled_or_down() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let (victim, pet) = hibernated(&mut world);
     let name = "host-a".to_owned();
     let reason = "repair".to_owned();
@@ -514,7 +514,7 @@ fn no_server_resumes_on_a_host_that_is_disabled_or_down() {
 
 #[test]
 fn who_is_on_its_way_back_is_not_taken_for_running_because_it_ran_in_an_earlier_life() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let (victim, pet) = hibernated(&mut world);
     // Another scheduler knows only what is in the database.
     world.restart_scheduler();

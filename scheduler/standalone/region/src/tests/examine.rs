@@ -1,19 +1,19 @@
 //! The audit of a region: no findings in a consistent region, and one code for each kind of
 //! disagreement.
 
-use super::world::{World, normal, spot, with};
+use super::world::{SimulatedRegion, normal, spot, with};
 use ebbtide_model::message::HostedState;
 use ebbtide_model::record::Change;
 use ebbtide_model::{ServerId, ServerStatus};
 
-fn codes(world: &World) -> Vec<&'static str> {
+fn codes(world: &SimulatedRegion) -> Vec<&'static str> {
     let report = world.region.examine(world.now, true);
     report.findings.iter().map(|found| found.code).collect()
 }
 
 /// A hibernated victim on a host where a normal server runs in its place.
-fn after_a_preemption() -> (World, ServerId, ServerId) {
-    let mut world = World::new(&[("host-a", 4), ("host-b", 1)]);
+fn after_a_preemption() -> (SimulatedRegion, ServerId, ServerId) {
+    let mut world = SimulatedRegion::new(&[("host-a", 4), ("host-b", 1)]);
     let hibernates = with(&spot(4), &[("ebbtide:interruption", "hibernate")]);
     let cattle = world.create(&hibernates);
     let pet = world.create(&normal(4));

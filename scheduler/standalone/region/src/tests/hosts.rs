@@ -1,7 +1,7 @@
 //! Hosts: up, down, disabled; and what their hypervisors run.
 
 use super::checks::everything_is_over;
-use super::world::{HEARTBEAT, World, normal, spot};
+use super::world::{HEARTBEAT, SimulatedRegion, normal, spot};
 use crate::{DisableHost, EnableHost};
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::{
@@ -9,7 +9,7 @@ use ebbtide_model::{
 };
 use uuid::Uuid;
 
-fn health(world: &World, host: &str) -> HostHealth {
+fn health(world: &SimulatedRegion, host: &str) -> HostHealth {
     let view = world.region.host(host).unwrap();
     assert_eq!(view.health, view.usage.health, "the table says the same");
     view.health
@@ -17,7 +17,7 @@ fn health(world: &World, host: &str) -> HostHealth {
 
 #[test]
 fn a_silent_host_is_down_after_a_minute_and_up_with_its_next_heartbeat() {
-    let mut world = World::new(&[("host-a", 4), ("host-b", 2)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4), ("host-b", 2)]);
     world.run(5);
     world.host("host-a").crash();
     world.run(60);
@@ -44,7 +44,7 @@ fn a_silent_host_is_down_after_a_minute_and_up_with_its_next_heartbeat() {
 
 #[test]
 fn a_disabled_host_gets_nothing_new_whatever_its_agent_says_and_keeps_what_it_has() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let pet = world.create(&normal(2));
     let disable = |reason: &str| DisableHost {
         name: "host-a".to_owned(),
@@ -82,7 +82,7 @@ fn a_disabled_host_gets_nothing_new_whatever_its_agent_says_and_keeps_what_it_ha
 
 #[test]
 fn claims_and_evacuations_go_on_while_their_host_is_disabled() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     world.create(&spot(4));
     let pet = world.create(&normal(4));
     let disable = DisableHost {
@@ -96,7 +96,7 @@ fn claims_and_evacuations_go_on_while_their_host_is_disabled() {
 
 #[test]
 fn a_server_that_its_host_lost_is_in_error_after_two_heartbeats_and_its_room_is_free() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let pet = world.create(&normal(4));
     world.run(5);
     assert_eq!(world.status(pet), ServerStatus::Active);
@@ -130,7 +130,7 @@ fn a_server_that_its_host_lost_is_in_error_after_two_heartbeats_and_its_room_is_
 
 #[test]
 fn a_lost_server_that_is_found_again_is_active() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let pet = world.create(&normal(2));
     let guest = world.host("host-a").guests.remove(&pet).unwrap();
     world.run(30);
@@ -147,7 +147,7 @@ fn a_lost_server_that_is_found_again_is_active() {
 
 #[test]
 fn an_agent_that_comes_back_with_an_empty_hypervisor_has_lost_everything() {
-    let mut world = World::new(&[("host-a", 8), ("host-b", 2)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 8), ("host-b", 2)]);
     let cattle = world.create_on("host-a", &spot(4));
     let doomed = world.create_on("host-a", &spot(4));
     world.run(5);
@@ -174,7 +174,7 @@ fn an_agent_that_comes_back_with_an_empty_hypervisor_has_lost_everything() {
 
 /// A heartbeat of another machine with this host's name: its own session, nothing of the host's
 /// servers.
-fn beat_of_a_clone(world: &mut World, host: &str, sequence: u64) {
+fn beat_of_a_clone(world: &mut SimulatedRegion, host: &str, sequence: u64) {
     let mut message = beat(world, host);
     message.id = MessageId(Uuid::from_u128(0xC10E_0000 + u128::from(sequence)));
     let Body::Heartbeat(heartbeat) = &mut message.body else {
@@ -189,7 +189,7 @@ fn beat_of_a_clone(world: &mut World, host: &str, sequence: u64) {
 
 #[test]
 fn two_agents_with_one_name_raise_an_alarm_and_give_nothing_away() {
-    let mut world = World::new(&[("host-a", 8)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 8)]);
     let pet = world.create(&normal(4));
     world.run(20);
     for round in 0..20 {
@@ -229,7 +229,7 @@ fn two_agents_with_one_name_raise_an_alarm_and_give_nothing_away() {
 
 #[test]
 fn an_agent_that_starts_again_and_again_is_not_two_agents() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let pet = world.create(&normal(4));
     for _ in 0..30 {
         world.run(3);
@@ -241,14 +241,14 @@ fn an_agent_that_starts_again_and_again_is_not_two_agents() {
 }
 
 /// The heartbeat that the host would send now.
-fn beat(world: &mut World, host: &str) -> Message {
+fn beat(world: &mut SimulatedRegion, host: &str) -> Message {
     let now = world.now;
     world.host(host).heartbeat(now).unwrap()
 }
 
 #[test]
 fn a_heartbeat_that_was_written_before_a_server_started_says_nothing_about_it() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     world.run(15);
     let old = [beat(&mut world, "host-a"), beat(&mut world, "host-a")];
     world.now = Timestamp::from_millis(world.now.as_millis() + 200);
@@ -269,7 +269,7 @@ fn a_heartbeat_that_was_written_before_a_server_started_says_nothing_about_it() 
 
 #[test]
 fn old_heartbeats_of_the_same_and_of_a_former_session_are_not_looked_at() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let pet = world.create(&normal(4));
     let before = beat(&mut world, "host-a");
     world.delete(pet);
@@ -302,7 +302,7 @@ fn old_heartbeats_of_the_same_and_of_a_former_session_are_not_looked_at() {
 
 #[test]
 fn a_living_agent_is_not_shut_out_by_a_late_word_of_its_former_session() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     world.run(3);
     let late = beat(&mut world, "host-a");
     world.run(8);
@@ -323,7 +323,7 @@ fn a_living_agent_is_not_shut_out_by_a_late_word_of_its_former_session() {
 
 #[test]
 fn a_host_that_shrinks_sends_those_away_who_wait_for_room_that_is_not_there_any_more() {
-    let mut world = World::new(&[("host-a", 8), ("host-b", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 8), ("host-b", 4)]);
     let keeper = world.create_on("host-a", &normal(4));
     let victim = world.create_on("host-a", &spot(4));
     let blocker = world.create_on("host-b", &normal(4));
@@ -352,7 +352,7 @@ fn a_host_that_shrinks_sends_those_away_who_wait_for_room_that_is_not_there_any_
 
 #[test]
 fn a_host_that_grows_serves_those_who_wait() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&spot(4));
     let pet = world.create(&normal(4));
     for (class, amount) in [
@@ -373,7 +373,7 @@ fn a_host_that_grows_serves_those_who_wait() {
 
 #[test]
 fn an_absurd_heartbeat_changes_nothing() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let mut report = beat(&mut world, "host-a");
     if let ebbtide_model::message::Body::Heartbeat(m) = &mut report.body {
         let mut absurd = Inventory::of(4);
@@ -394,7 +394,7 @@ fn an_absurd_heartbeat_changes_nothing() {
 
 #[test]
 fn heartbeats_are_written_as_often_as_a_restarted_scheduler_needs_them() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     for _ in 0..600 {
         world.run(1);
         let seen = world.database.hosts["host-a"].last_seen.unwrap();

@@ -1,6 +1,6 @@
 //! Servers of flavors with a maximum lifetime.
 
-use super::world::{World, normal, spot, with};
+use super::world::{SimulatedRegion, normal, spot, with};
 use crate::{CreateFlavor, DisableHost, RegionConfig};
 use ebbtide_model::{EvacuationCause, EvacuationState, Flavor, Seconds, ServerId, ServerStatus};
 
@@ -16,13 +16,13 @@ fn mortal(vcpus: u32, ending: &str) -> Flavor {
     with(&spot(vcpus), &specs)
 }
 
-fn launched(world: &World, id: ServerId) -> ebbtide_model::Timestamp {
+fn launched(world: &SimulatedRegion, id: ServerId) -> ebbtide_model::Timestamp {
     world.server(id).launched_at.expect("it runs")
 }
 
 #[test]
 fn it_has_its_notice_a_grace_period_before_the_end_and_ends_in_time() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let id = world.create(&mortal(4, "terminate"));
     world.run(5);
     let end = launched(&world, id).plus(Seconds(LIFETIME));
@@ -56,7 +56,7 @@ fn it_has_its_notice_a_grace_period_before_the_end_and_ends_in_time() {
 #[test]
 fn capacity_promised_meanwhile_is_given_and_a_deletion_spares_no_victim() {
     for deleted in [false, true] {
-        let mut world = World::new(&[("host-a", 4)]);
+        let mut world = SimulatedRegion::new(&[("host-a", 4)]);
         let id = world.create(&mortal(4, "terminate"));
         world.run(5);
         world.run(LIFETIME - GRACE);
@@ -75,7 +75,7 @@ fn capacity_promised_meanwhile_is_given_and_a_deletion_spares_no_victim() {
 
 #[test]
 fn one_that_is_kept_begins_a_new_life() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let id = world.create(&mortal(4, "stop"));
     world.run(LIFETIME + 10);
     assert!(world.server(id).waits_to_come_back());
@@ -87,7 +87,7 @@ fn one_that_is_kept_begins_a_new_life() {
 
 #[test]
 fn the_end_of_a_lifetime_outlives_a_restart_of_the_scheduler() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let id = world.create(&mortal(4, "terminate"));
     world.run(5);
     world.restart_scheduler();
@@ -101,7 +101,7 @@ fn one_that_is_not_longer_than_the_grace_period_of_the_region_is_refused() {
         default_grace_seconds: Seconds(600),
         ..RegionConfig::default()
     };
-    let mut world = World::with_config(&[("host-a", 4)], config);
+    let mut world = SimulatedRegion::with_config(&[("host-a", 4)], config);
     let create = |flavor: Flavor| CreateFlavor(flavor);
     let of_region = with(&spot(4), &[("ebbtide:max_lifetime_seconds", "600")]);
     let refused = world.command(create(of_region)).expect_err("too short");
@@ -116,7 +116,7 @@ fn one_that_is_not_longer_than_the_grace_period_of_the_region_is_refused() {
 
 #[test]
 fn on_a_host_that_is_disabled_a_lifetime_ends_all_the_same() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let id = world.create(&mortal(4, "terminate"));
     world.run(5);
     let disabled = world.command(DisableHost {

@@ -1,7 +1,7 @@
 //! The main scenario, from a full cloud to a normal server that runs.
 
 use super::checks::everything_is_over;
-use super::world::{World, normal, spot, with};
+use super::world::{SimulatedRegion, normal, spot, with};
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::record::Change;
 use ebbtide_model::{CloudEvent, DecisionOutcome, EvacuationState, ServerStatus, Timestamp};
@@ -10,9 +10,10 @@ use ebbtide_model::{CloudEvent, DecisionOutcome, EvacuationState, ServerStatus, 
 fn a_normal_request_on_a_full_cloud_runs_where_the_cheapest_victims_were() {
     // The last of the paper's tables: the cheapest set over all hosts is evicted, and no other
     // server.
-    let mut world = World::new(&[("host-a", 4), ("host-b", 4), ("host-c", 4)]);
-    let minutes =
-        |world: &World, n: i64| Timestamp::from_millis(world.now.as_millis() - n * 60_000);
+    let mut world = SimulatedRegion::new(&[("host-a", 4), ("host-b", 4), ("host-c", 4)]);
+    let minutes = |world: &SimulatedRegion, n: i64| {
+        Timestamp::from_millis(world.now.as_millis() - n * 60_000)
+    };
     let mut cattle = Vec::new();
     for (host, ages) in [
         ("host-a", [50, 50]),
@@ -70,7 +71,7 @@ fn a_normal_request_on_a_full_cloud_runs_where_the_cheapest_victims_were() {
 
 #[test]
 fn the_claim_the_evacuations_and_the_notices_are_one_transaction() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victims = [world.create(&spot(2)), world.create(&spot(2))];
     let pet = world.claim(&normal(4));
     let has =
@@ -101,7 +102,7 @@ fn the_claim_the_evacuations_and_the_notices_are_one_transaction() {
 
 #[test]
 fn no_victim_is_selected_while_there_is_free_capacity() {
-    let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4), ("host-b", 4)]);
     let cattle = world.create_on("host-a", &spot(4));
     let pet = world.create(&normal(4));
     assert_eq!(world.place(pet), Some("host-b"));
@@ -111,7 +112,7 @@ fn no_victim_is_selected_while_there_is_free_capacity() {
 
 #[test]
 fn an_evacuation_is_told_in_every_state_it_comes_to() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&spot(4));
     world.claim(&normal(4));
     world.flush();
@@ -153,7 +154,7 @@ fn victims_end_as_their_flavor_says() {
         ("stop", ServerStatus::Stopped, true),
         ("hibernate", ServerStatus::Hibernated, true),
     ] {
-        let mut world = World::new(&[("host-a", 4)]);
+        let mut world = SimulatedRegion::new(&[("host-a", 4)]);
         let flavor = with(
             &spot(4),
             &[
@@ -186,7 +187,7 @@ fn the_disk_of_a_stopped_victim_stays_allocated_until_it_is_deleted() {
         ("hibernate", ServerStatus::Hibernated),
     ] {
         // 40 GiB, of which the victim keeps 30.
-        let mut world = World::new(&[("host-a", 4)]);
+        let mut world = SimulatedRegion::new(&[("host-a", 4)]);
         let with_disk = |mut flavor: ebbtide_model::Flavor, disk_gb| {
             flavor.disk_gb = disk_gb;
             flavor.name = format!("{}-{disk_gb}", flavor.name);
@@ -226,7 +227,7 @@ fn the_disk_of_a_stopped_victim_stays_allocated_until_it_is_deleted() {
 
 #[test]
 fn a_stopped_victim_takes_no_room_while_it_is_deleted() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&with(&spot(4), &[("ebbtide:interruption", "stop")]));
     world.create(&normal(2));
     world.run(40);

@@ -1,7 +1,7 @@
 //! Prices follow supply and demand. Servers whose owners do not pay them are evacuated with the
 //! same protocol as any victim.
 
-use super::world::{World, normal, spot, with};
+use super::world::{SimulatedRegion, normal, spot, with};
 use crate::{CreateFlavor, CreateServers, CreatedServers, DisableHost, PutAggregate, RegionConfig};
 use ebbtide_market::MarketConfig;
 use ebbtide_model::{
@@ -16,7 +16,7 @@ fn money(text: &str) -> Money {
 }
 
 /// A linear price from 0.10 to 1.00 that moves half of the difference every minute.
-fn world(hosts: &[(&str, u64)]) -> World {
+fn world(hosts: &[(&str, u64)]) -> SimulatedRegion {
     let market = MarketConfig {
         enabled: true,
         interval_seconds: Seconds(EVERY),
@@ -24,7 +24,7 @@ fn world(hosts: &[(&str, u64)]) -> World {
         step_percent: 50,
         ..MarketConfig::default()
     };
-    World::with_config(
+    SimulatedRegion::with_config(
         hosts,
         RegionConfig {
             market,
@@ -33,7 +33,7 @@ fn world(hosts: &[(&str, u64)]) -> World {
     )
 }
 
-fn priced(world: &mut World, vcpus: u32, specs: &[(&str, &str)]) -> Flavor {
+fn priced(world: &mut SimulatedRegion, vcpus: u32, specs: &[(&str, &str)]) -> Flavor {
     let mut all = vec![("ebbtide:price_per_hour", "1")];
     all.extend(specs);
     let flavor = with(&spot(vcpus), &all);
@@ -43,7 +43,11 @@ fn priced(world: &mut World, vcpus: u32, specs: &[(&str, &str)]) -> Flavor {
     flavor
 }
 
-fn buy(world: &mut World, flavor: &Flavor, most: Option<&str>) -> Result<ServerId, String> {
+fn buy(
+    world: &mut SimulatedRegion,
+    flavor: &Flavor,
+    most: Option<&str>,
+) -> Result<ServerId, String> {
     let create = CreateServers {
         quota: None,
         name: "bid".to_owned(),
@@ -60,7 +64,7 @@ fn buy(world: &mut World, flavor: &Flavor, most: Option<&str>) -> Result<ServerI
     }
 }
 
-fn price(world: &World, flavor: &Flavor) -> String {
+fn price(world: &SimulatedRegion, flavor: &Flavor) -> String {
     world.region.price_of(flavor).to_string()
 }
 
@@ -102,7 +106,7 @@ fn the_first_price_follows_from_supply_and_demand_before_any_interval_is_over() 
     let flavor = priced(&mut world, 1, &[]);
     assert_eq!(price(&world, &flavor), "0.10");
     world.run(1);
-    let last = |world: &World, flavor: &Flavor| {
+    let last = |world: &SimulatedRegion, flavor: &Flavor| {
         let all = world.region.flavor_prices();
         let of = all.into_iter().find(|price| price.flavor == flavor.name);
         of.and_then(|price| price.last)
@@ -148,7 +152,8 @@ fn a_price_stays_while_no_host_is_heard_that_takes_the_flavor() {
 
 #[test]
 fn a_maximum_price_that_nothing_can_rise_above_is_said_to_have_no_effect() {
-    let said = |world: &World, flavor: &Flavor| world.region.idle_bid(flavor, money("0.05"));
+    let said =
+        |world: &SimulatedRegion, flavor: &Flavor| world.region.idle_bid(flavor, money("0.05"));
     let mut market = world(&[]);
     let flavor = priced(&mut market, 1, &[]);
     assert_eq!(said(&market, &flavor), None);
@@ -157,7 +162,7 @@ fn a_maximum_price_that_nothing_can_rise_above_is_said_to_have_no_effect() {
         unpriced.contains("0.05 has no effect") && unpriced.contains("has no price"),
         "{unpriced}"
     );
-    let none = World::new(&[]);
+    let none = SimulatedRegion::new(&[]);
     let words = said(&none, &flavor).expect("its price stays");
     assert!(
         words.contains("no market") && words.contains("costs 1.00"),
@@ -225,7 +230,7 @@ fn a_bid_below_the_price_is_refused_with_both_and_so_is_one_for_a_normal_flavor(
 
 #[test]
 fn without_a_market_prices_are_those_of_the_flavors() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let flavor = priced(&mut world, 1, &[]);
     world.run(600);
     assert_eq!(price(&world, &flavor), "1.00");
@@ -259,7 +264,7 @@ fn a_repeated_request_with_another_maximum_price_is_refused_and_the_same_is_answ
         external: false,
         max_price: Some(money("0.50")),
     };
-    let ask = |world: &mut World, create: &CreateServers| world.command(create.clone());
+    let ask = |world: &mut SimulatedRegion, create: &CreateServers| world.command(create.clone());
     assert!(matches!(
         ask(&mut world, &create),
         Ok(CreatedServers::New { .. })

@@ -1,7 +1,7 @@
 //! Overlapping evacuations. The name of each test is the rule that it checks.
 
 use super::checks::everything_is_over;
-use super::world::{World, normal, spot, with};
+use super::world::{SimulatedRegion, normal, spot, with};
 use crate::ReleaseServer;
 use ebbtide_model::{DecisionOutcome, EvacuationState, Flavor, ServerStatus};
 
@@ -11,7 +11,7 @@ fn patient(vcpus: u32, seconds: &str) -> Flavor {
 
 #[test]
 fn the_room_of_a_draining_victim_can_be_promised_to_the_next_request_at_the_time_it_will_be_free() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&patient(4, "60"));
     let first = world.create(&normal(2));
     assert_eq!(world.state(victim), EvacuationState::Draining);
@@ -32,7 +32,7 @@ fn the_room_of_a_draining_victim_can_be_promised_to_the_next_request_at_the_time
 
 #[test]
 fn one_long_grace_period_never_blocks_others() {
-    let mut world = World::new(&[("host-a", 10)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 10)]);
     let slow = world.create(&patient(4, "600"));
     let specs = [
         ("ebbtide:grace_seconds", "5"),
@@ -58,7 +58,7 @@ fn one_long_grace_period_never_blocks_others() {
 
 #[test]
 fn a_victim_chosen_twice_is_impossible() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&spot(4));
     let first = world.create(&normal(4));
     for _ in 0..3 {
@@ -74,7 +74,7 @@ fn a_victim_chosen_twice_is_impossible() {
 
 #[test]
 fn a_preemptor_that_goes_away_spares_those_not_yet_gone() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let quick = world.create(&patient(2, "5"));
     let slow = world.create(&patient(2, "60"));
     let pet = world.create(&normal(4));
@@ -90,7 +90,7 @@ fn a_preemptor_that_goes_away_spares_those_not_yet_gone() {
 
 #[test]
 fn an_early_release_by_the_tenant_shortens_the_wait() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&patient(4, "600"));
     let pet = world.create(&normal(4));
     world.run(3);
@@ -102,7 +102,7 @@ fn an_early_release_by_the_tenant_shortens_the_wait() {
 
 #[test]
 fn a_preemptor_whose_victim_is_stuck_is_planned_anew_with_the_cheapest_next_set_after_a_deadline() {
-    let mut world = World::new(&[("host-a", 4), ("host-b", 8)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4), ("host-b", 8)]);
     world.create_on("host-a", &patient(4, "5"));
     let dear = world.create_on("host-b", &patient(6, "5"));
     let cheap = world.create_on("host-b", &patient(2, "5"));

@@ -1,20 +1,20 @@
 //! Every life that ends is recorded once, with how it ended.
 
-use super::world::{World, normal, spot, with};
+use super::world::{SimulatedRegion, normal, spot, with};
 use ebbtide_model::{LifeEnd, PastLife, Seconds, ServerId, ServerStatus, Timestamp};
 
-fn lives(world: &World, id: ServerId) -> Vec<&PastLife> {
+fn lives(world: &SimulatedRegion, id: ServerId) -> Vec<&PastLife> {
     let all = world.database.lives.values();
     all.filter(|life| life.server_id == id).collect()
 }
 
-fn ends(world: &World, id: ServerId) -> Vec<LifeEnd> {
+fn ends(world: &SimulatedRegion, id: ServerId) -> Vec<LifeEnd> {
     lives(world, id).into_iter().map(|life| life.end).collect()
 }
 
 #[test]
 fn a_victim_has_lived_from_its_launch_until_it_was_gone() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&spot(4));
     world.run(100);
     let launched = world.server(victim).launched_at.expect("it runs");
@@ -33,7 +33,7 @@ fn a_victim_has_lived_from_its_launch_until_it_was_gone() {
 #[test]
 fn an_owner_who_deletes_it_has_ended_it_unless_it_had_its_notice_already() {
     let slow = with(&spot(4), &[("ebbtide:grace_seconds", "60")]);
-    let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4), ("host-b", 4)]);
     let first = world.create_on("host-a", &slow);
     let second = world.create_on("host-b", &slow);
     world.run(10);
@@ -53,7 +53,7 @@ fn an_owner_who_deletes_it_has_ended_it_unless_it_had_its_notice_already() {
 
 #[test]
 fn one_that_was_spared_and_is_deleted_later_was_ended_by_its_owner() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&spot(4));
     let pet = world.create(&normal(4));
     world.run(5);
@@ -72,7 +72,7 @@ fn one_that_comes_back_has_several_lives_and_the_end_of_a_lifetime_is_named() {
         ("ebbtide:grace_seconds", "20"),
         ("ebbtide:max_lifetime_seconds", "300"),
     ];
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let id = world.create(&with(&spot(4), &specs));
     world.run(310);
     assert_eq!(ends(&world, id), [LifeEnd::MaxLifetime]);
@@ -93,7 +93,7 @@ fn one_that_comes_back_has_several_lives_and_the_end_of_a_lifetime_is_named() {
 
 #[test]
 fn one_that_is_not_there_any_more_was_lost_and_one_that_turns_up_again_lives_on() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let id = world.create(&spot(4));
     world.run(30);
     let launched = world.server(id).launched_at;
@@ -113,7 +113,7 @@ fn one_that_is_not_there_any_more_was_lost_and_one_that_turns_up_again_lives_on(
 
 #[test]
 fn one_that_never_ran_has_no_life() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let _running = world.create(&with(&spot(4), &[("ebbtide:grace_seconds", "60")]));
     world.run(5);
     let pet = world.create(&normal(4));
@@ -126,7 +126,7 @@ fn one_that_never_ran_has_no_life() {
 
 #[test]
 fn one_that_lived_before_it_was_adopted_and_is_spared_while_it_is_started_has_ended_no_life() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     world.host("host-a").hanging.insert("start the server");
     let id = world.new_id();
     let mut adopt = world.adopt("host-a", &spot(4), id);

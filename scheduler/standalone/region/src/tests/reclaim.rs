@@ -1,6 +1,6 @@
 //! Hosts that an outside owner takes back.
 
-use super::world::{World, normal, spot, with};
+use super::world::{SimulatedRegion, normal, spot, with};
 use crate::{
     DisableHost, EnableHost, PutBudget, ReclaimHost, RegionConfig, RegionError, ReturnHost,
 };
@@ -30,7 +30,7 @@ fn slow(vcpus: u32, grace: &str) -> Flavor {
     with(&spot(vcpus), &[("ebbtide:grace_seconds", grace)])
 }
 
-impl World {
+impl SimulatedRegion {
     fn reclaim(&mut self, host: &str, terms: ReclaimTerms) -> Result<HostReclaim, RegionError> {
         self.command(ReclaimHost {
             name: host.to_owned(),
@@ -59,7 +59,7 @@ impl World {
 
 #[test]
 fn every_preemptible_server_of_the_host_leaves_and_no_new_one_comes() {
-    let mut world = World::new(&[("host-a", 8), ("host-b", 2)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 8), ("host-b", 2)]);
     let flavor = slow(2, "30");
     let (one, two) = (
         world.create_on("host-a", &flavor),
@@ -103,7 +103,7 @@ fn every_preemptible_server_of_the_host_leaves_and_no_new_one_comes() {
 
 #[test]
 fn no_grace_period_is_longer_than_the_deadline_and_repeating_changes_nothing() {
-    let mut world = World::new(&[("host-a", 8)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 8)]);
     let patient = world.create(&slow(2, "300"));
     let quick = world.create(&slow(2, "5"));
     world.run(5);
@@ -122,7 +122,7 @@ fn no_grace_period_is_longer_than_the_deadline_and_repeating_changes_nothing() {
 
 #[test]
 fn a_host_that_is_returned_spares_what_has_not_been_acted_upon() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let quick = world.create(&slow(2, "2"));
     let patient = world.create(&slow(2, "300"));
     world.run(5);
@@ -143,7 +143,7 @@ fn a_host_that_is_returned_spares_what_has_not_been_acted_upon() {
 
 #[test]
 fn a_notice_that_was_never_sent_is_withdrawn() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let id = world.create(&slow(2, "5"));
     world.run(5);
     world.broker_up = false;
@@ -157,7 +157,7 @@ fn a_notice_that_was_never_sent_is_withdrawn() {
 
 #[test]
 fn a_return_spares_no_victim_of_a_preemption() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let id = world.create(&slow(4, "60"));
     world.run(5);
     world.reclaim("host-a", terms("slurm:1")).unwrap();
@@ -179,7 +179,7 @@ fn what_may_not_leave_now_is_named_and_leaves_as_soon_as_it_may() {
         default_protected_seconds: Seconds(100),
         ..RegionConfig::default()
     };
-    let mut world = World::with_config(&[("host-a", 4)], config);
+    let mut world = SimulatedRegion::with_config(&[("host-a", 4)], config);
     let flavor = with(&spot(2), &[("ebbtide:grace_seconds", "5")]);
     let id = world.create(&flavor);
     world.run(10);
@@ -200,7 +200,7 @@ fn what_may_not_leave_now_is_named_and_leaves_as_soon_as_it_may() {
 
 #[test]
 fn a_disruption_budget_counts_reclaims_and_limits_them() {
-    let mut world = World::new(&[("host-a", 8)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 8)]);
     let flavor = slow(2, "0");
     let all: Vec<ServerId> = (0..3).map(|_| world.create(&flavor)).collect();
     world.run(5);
@@ -212,7 +212,7 @@ fn a_disruption_budget_counts_reclaims_and_limits_them() {
     world.command(PutBudget(budget)).unwrap();
     world.reclaim("host-a", terms("slurm:1")).unwrap();
     world.run(10);
-    let gone = |world: &World| {
+    let gone = |world: &SimulatedRegion| {
         let gone = |id: &&ServerId| world.status(**id) == ServerStatus::Preempted;
         all.iter().filter(gone).count()
     };
@@ -229,7 +229,7 @@ fn a_disruption_budget_counts_reclaims_and_limits_them() {
 
 #[test]
 fn the_maximum_cost_holds_over_the_whole_reclaim() {
-    let mut world = World::new(&[("host-a", 8)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 8)]);
     let flavor = slow(2, "0");
     let all: Vec<ServerId> = (0..3).map(|_| world.create(&flavor)).collect();
     world.run(100);
@@ -253,7 +253,7 @@ fn the_maximum_cost_holds_over_the_whole_reclaim() {
 
 #[test]
 fn on_a_silent_host_servers_get_their_notices_when_it_is_heard_again() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let id = world.create(&slow(2, "5"));
     world.run(5);
     world.host("host-a").crash();
@@ -268,7 +268,7 @@ fn on_a_silent_host_servers_get_their_notices_when_it_is_heard_again() {
 
 #[test]
 fn a_failed_evacuation_is_tried_again_after_its_rest() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let id = world.create(&slow(2, "1"));
     world.run(5);
     world.host("host-a").crash();
@@ -286,7 +286,7 @@ fn a_failed_evacuation_is_tried_again_after_its_rest() {
 
 #[test]
 fn a_preview_says_the_same_and_changes_nothing() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let id = world.create(&slow(2, "5"));
     world.run(5);
     let previewed = world
@@ -304,7 +304,7 @@ fn a_preview_says_the_same_and_changes_nothing() {
 
 #[test]
 fn one_owner_has_a_host_and_operators_do_not_enable_it() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     world.reclaim("host-a", terms("slurm:1")).unwrap();
     let other = world.reclaim("host-a", terms("maintenance")).unwrap_err();
     assert_eq!(other.code(), "EB-REGION-008");
@@ -321,7 +321,7 @@ fn one_owner_has_a_host_and_operators_do_not_enable_it() {
 
 #[test]
 fn an_operators_reason_comes_back_with_the_host() {
-    let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4), ("host-b", 4)]);
     let disable = |name: &str| DisableHost {
         name: name.to_owned(),
         reason: "new memory".to_owned(),
@@ -337,7 +337,7 @@ fn an_operators_reason_comes_back_with_the_host() {
         let reason = Some("new memory".to_owned());
         assert_eq!(world.health(host), (HostHealth::Disabled, reason));
     }
-    let mut third = World::new(&[("host-a", 4)]);
+    let mut third = SimulatedRegion::new(&[("host-a", 4)]);
     third.reclaim("host-a", terms("slurm:1")).unwrap();
     let keep = ReturnHost {
         name: "host-a".to_owned(),
@@ -350,7 +350,7 @@ fn an_operators_reason_comes_back_with_the_host() {
 
 #[test]
 fn a_server_that_is_kept_does_not_come_back_to_a_reclaimed_host() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let stops = [
         ("ebbtide:grace_seconds", "2"),
         ("ebbtide:interruption", "stop"),

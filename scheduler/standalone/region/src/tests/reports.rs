@@ -1,6 +1,6 @@
 //! Reports that are late, repeated, or wrong.
 
-use super::world::{World, normal, spot};
+use super::world::{SimulatedRegion, normal, spot};
 use ebbtide_model::message::{
     Body, Deleted, Draining, Evacuated, EvacuationEnd, EvacuationFailed, Spared, StartFailed,
     Started,
@@ -8,7 +8,7 @@ use ebbtide_model::message::{
 use ebbtide_model::{EvacuationId, EvacuationState, ServerId, ServerStatus};
 use uuid::Uuid;
 
-fn says(world: &mut World, host: &str, body: Body) {
+fn says(world: &mut SimulatedRegion, host: &str, body: Body) {
     let report = world.report(host, body);
     world.reports.push_back(report);
     world.flush();
@@ -19,7 +19,7 @@ fn all_about(
     evacuation_id: EvacuationId,
     server_id: ServerId,
     host: &str,
-    world: &World,
+    world: &SimulatedRegion,
 ) -> Vec<Body> {
     let host = host.to_owned();
     let at = world.now;
@@ -58,7 +58,7 @@ fn all_about(
 
 #[test]
 fn a_report_about_an_evacuation_that_never_was_changes_nothing() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let cattle = world.create(&spot(4));
     let never = EvacuationId(Uuid::from_u128(0xdead));
     let before = world.database.clone();
@@ -83,7 +83,7 @@ fn a_report_about_an_evacuation_that_never_was_changes_nothing() {
 
 #[test]
 fn a_report_of_another_host_or_about_another_server_is_not_followed() {
-    let mut world = World::new(&[("host-a", 4), ("host-b", 2)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4), ("host-b", 2)]);
     let victim = world.create_on("host-a", &spot(4));
     world.create(&normal(4));
     let evacuation = world.evacuation(victim).clone();
@@ -134,7 +134,7 @@ fn a_report_of_another_host_or_about_another_server_is_not_followed() {
 
 #[test]
 fn every_report_twice_has_the_effect_of_once() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&spot(4));
     let pet = world.create(&normal(4));
     for second in 0..50 {
@@ -159,7 +159,7 @@ fn every_report_twice_has_the_effect_of_once() {
 
 #[test]
 fn a_repeated_draining_does_not_lengthen_the_patience() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&spot(4));
     world.create(&normal(4));
     let first = world.evacuation(victim).clone();
@@ -181,7 +181,7 @@ fn a_repeated_draining_does_not_lengthen_the_patience() {
 
 #[test]
 fn a_clock_that_is_wrong_by_a_year_does_not_keep_a_victim_for_a_year() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     world.host("host-a").skew = -3 * 1000;
     let victim = world.create(&spot(4));
     let pet = world.create(&normal(4));
@@ -202,7 +202,7 @@ fn a_clock_that_is_wrong_by_a_year_does_not_keep_a_victim_for_a_year() {
 
 #[test]
 fn an_agent_that_spares_without_being_asked_sends_the_preemptor_elsewhere() {
-    let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4), ("host-b", 4)]);
     let victim = world.create_on("host-a", &spot(4));
     let blocker = world.create_on("host-b", &normal(4));
     let pet = world.create(&normal(4));
@@ -222,7 +222,7 @@ fn an_agent_that_spares_without_being_asked_sends_the_preemptor_elsewhere() {
 
 #[test]
 fn what_is_said_to_agents_is_not_followed_by_the_scheduler() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let pet = world.create(&normal(4));
     let before = world.database.clone();
     says(

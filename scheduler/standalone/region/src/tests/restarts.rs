@@ -2,15 +2,15 @@
 //! the same.
 
 use super::checks::everything_is_over;
-use super::world::{World, engine, normal, spot};
+use super::world::{SimulatedRegion, engine, normal, spot};
 use crate::{CreateServers, Region};
 use ebbtide_model::{EvacuationState, HostHealth, ServerStatus};
 
 /// The main scenario; it calls `disturb` with the number of each step, before the step.
-fn story(disturb: &mut dyn FnMut(&mut World, u32)) -> (World, u32) {
-    let mut world = World::new(&[("host-a", 4), ("host-b", 1)]);
+fn story(disturb: &mut dyn FnMut(&mut SimulatedRegion, u32)) -> (SimulatedRegion, u32) {
+    let mut world = SimulatedRegion::new(&[("host-a", 4), ("host-b", 1)]);
     let mut transition = 0;
-    let mut next = |world: &mut World| {
+    let mut next = |world: &mut SimulatedRegion| {
         transition += 1;
         disturb(world, transition);
     };
@@ -52,7 +52,7 @@ fn story(disturb: &mut dyn FnMut(&mut World, u32)) -> (World, u32) {
     (world, transition)
 }
 
-fn is_the_same_end(world: &World) {
+fn is_the_same_end(world: &SimulatedRegion) {
     let mut ends: Vec<ServerStatus> = world.database.servers.values().map(|s| s.status).collect();
     ends.sort_by_key(|s| s.as_str());
     let expected = [
@@ -119,7 +119,7 @@ fn an_agent_that_crashes_at_any_step_of_the_story_gives_the_same_end() {
 
 #[test]
 fn a_message_that_was_sent_and_not_noted_is_sent_again_and_followed_once() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&spot(4));
     let pet = world.claim(&normal(4));
     for _ in 0..3 {
@@ -136,7 +136,7 @@ fn a_message_that_was_sent_and_not_noted_is_sent_again_and_followed_once() {
 
 #[test]
 fn a_scheduler_that_was_away_for_long_does_not_punish_agents_for_it() {
-    let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4), ("host-b", 4)]);
     let victim = world.create_on("host-a", &spot(4));
     world.run(5);
     world.host("host-b").crash();
@@ -165,7 +165,7 @@ fn a_scheduler_that_was_away_for_long_does_not_punish_agents_for_it() {
 
 #[test]
 fn a_host_that_stays_silent_after_a_restart_is_down_a_minute_later() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     world.run(5);
     world.host("host-a").crash();
     world.restart_scheduler();
@@ -180,7 +180,7 @@ fn a_host_that_stays_silent_after_a_restart_is_down_a_minute_later() {
 
 #[test]
 fn a_victim_goes_on_resting_after_a_restart() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&spot(4));
     world.host("host-a").crash();
     world.create(&normal(4));
@@ -215,7 +215,7 @@ fn a_configuration_out_of_range_names_its_key() {
 
 #[test]
 fn a_repeated_request_does_not_bring_a_deleted_server_back_after_a_restart() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let request = world.request(&normal(2), 1);
     let create = CreateServers {
         quota: None,
@@ -240,7 +240,7 @@ fn a_repeated_request_does_not_bring_a_deleted_server_back_after_a_restart() {
 
 #[test]
 fn an_inventory_out_of_range_in_the_database_is_refused() {
-    let world = World::new(&[("host-a", 4)]);
+    let world = SimulatedRegion::new(&[("host-a", 4)]);
     let mut snapshot = world.database.snapshot();
     for inventory in snapshot.hosts[0].inventory.values_mut() {
         inventory.allocation_ratio = 1e30;

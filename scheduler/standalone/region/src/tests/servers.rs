@@ -1,7 +1,7 @@
 //! Repeated and invalid tenant requests; adopted servers.
 
 use super::checks::everything_is_over;
-use super::world::{World, normal, spot};
+use super::world::{SimulatedRegion, normal, spot};
 use crate::{CreateServers, CreatedServers, DeleteServer, RegionError};
 use ebbtide_model::{PlacementRequest, Seconds, ServerStatus};
 
@@ -17,7 +17,7 @@ fn create(request: &PlacementRequest) -> CreateServers {
 
 #[test]
 fn a_request_that_is_repeated_makes_nothing_new() {
-    let mut world = World::new(&[("host-a", 8)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 8)]);
     let request = world.request(&normal(2), 2);
     world.command(create(&request)).unwrap();
     world.flush();
@@ -41,7 +41,7 @@ fn a_request_that_is_repeated_makes_nothing_new() {
 
 #[test]
 fn a_request_whose_servers_have_gone_meanwhile_does_not_make_them_anew() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let request = world.request(&normal(2), 1);
     world.command(create(&request)).unwrap();
     world.flush();
@@ -58,7 +58,7 @@ fn a_request_whose_servers_have_gone_meanwhile_does_not_make_them_anew() {
 
 #[test]
 fn the_same_ids_with_another_request_are_refused() {
-    let mut world = World::new(&[("host-a", 8)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 8)]);
     let request = world.request(&normal(2), 2);
     world.command(create(&request)).unwrap();
     let mut other = request.clone();
@@ -88,7 +88,7 @@ fn the_same_ids_with_another_request_are_refused() {
 
 #[test]
 fn a_what_if_decides_and_changes_nothing() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     world.create(&spot(4));
     let before = world.database.clone();
     let request = world.request(&normal(4), 1);
@@ -99,7 +99,7 @@ fn a_what_if_decides_and_changes_nothing() {
 
 #[test]
 fn servers_are_found_by_id_or_by_a_name_that_only_one_has() {
-    let mut world = World::new(&[("host-a", 8)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 8)]);
     let first = world.create(&normal(1));
     assert_eq!(world.region.find_server("vm").unwrap().id, first);
     let second = world.create(&normal(1));
@@ -123,7 +123,7 @@ fn servers_are_found_by_id_or_by_a_name_that_only_one_has() {
 
 #[test]
 fn a_server_that_is_named_like_the_id_of_another_is_not_deleted_in_its_place() {
-    let mut world = World::new(&[("host-a", 8)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 8)]);
     let stranger = world.new_id();
     let request = world.request(&normal(1), 1);
     let id = request.server_ids[0];
@@ -143,7 +143,7 @@ fn a_server_that_is_named_like_the_id_of_another_is_not_deleted_in_its_place() {
 
 #[test]
 fn a_server_can_be_deleted_in_every_state_and_twice() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     world.host("host-a").hanging.insert("start the server");
     let building = world.create(&normal(1));
     world.delete(building);
@@ -175,7 +175,7 @@ fn a_server_can_be_deleted_in_every_state_and_twice() {
 
 #[test]
 fn the_room_of_a_normal_server_that_is_being_deleted_is_not_free_yet() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let old = world.create(&normal(4));
     world.host("host-a").hanging.insert("delete the server");
     world.delete(old);
@@ -190,7 +190,7 @@ fn the_room_of_a_normal_server_that_is_being_deleted_is_not_free_yet() {
 
 #[test]
 fn an_adopted_server_counts_with_its_age_and_is_adopted_once() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let id = world.new_id();
     let mut adopt = world.adopt("host-a", &spot(2), id);
     adopt.launched_at = Some(world.now.minus(Seconds(1800)));
@@ -202,7 +202,7 @@ fn an_adopted_server_counts_with_its_age_and_is_adopted_once() {
     let before = world.database.clone();
     world.command(adopt.clone()).unwrap();
     assert_eq!(world.database, before);
-    let refuse = |world: &mut World, change: &dyn Fn(&mut crate::AdoptServer)| {
+    let refuse = |world: &mut SimulatedRegion, change: &dyn Fn(&mut crate::AdoptServer)| {
         let mut wrong = adopt.clone();
         change(&mut wrong);
         let error = world.command(wrong).unwrap_err();
@@ -234,7 +234,7 @@ fn an_adopted_server_counts_with_its_age_and_is_adopted_once() {
 
 #[test]
 fn a_server_that_runs_already_is_adopted_without_being_started() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let id = world.new_id();
     let mut adopt = world.adopt("host-a", &spot(2), id);
     adopt.start_now = false;
@@ -251,7 +251,7 @@ fn a_server_that_runs_already_is_adopted_without_being_started() {
 
 #[test]
 fn a_refused_request_leaves_one_server_however_often_it_is_repeated() {
-    let mut world = World::new(&[("host-a", 2)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 2)]);
     let request = world.request(&normal(1), 500);
     let CreatedServers::New { servers, .. } = world.command(create(&request)).unwrap() else {
         panic!()
@@ -275,8 +275,8 @@ fn a_refused_request_leaves_one_server_however_often_it_is_repeated() {
 
 #[test]
 fn a_quota_counts_servers_in_error_and_not_those_that_are_gone_also_after_a_restart() {
-    let mut world = World::new(&[("host-a", 2)]);
-    let ask = |world: &mut World, count: usize| {
+    let mut world = SimulatedRegion::new(&[("host-a", 2)]);
+    let ask = |world: &mut SimulatedRegion, count: usize| {
         let request = world.request(&normal(1), count);
         let mut command = create(&request);
         command.quota = Some(3);

@@ -2,7 +2,7 @@
 //! capacity.
 
 use super::host::{Fate, SharedStorage};
-use super::world::{World, normal, spot, with};
+use super::world::{SimulatedRegion, normal, spot, with};
 use crate::{DisableHost, EnableHost};
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::{DecisionOutcome, ServerId, ServerStatus};
@@ -10,7 +10,7 @@ use ebbtide_model::{DecisionOutcome, ServerId, ServerStatus};
 /// Longer than the first wait before a resumption, which is 30 s.
 const A_WHILE: u32 = 45;
 
-fn enabled(world: &mut World, name: &str, on: bool) {
+fn enabled(world: &mut SimulatedRegion, name: &str, on: bool) {
     let name = name.to_owned();
     let done = match on {
         true => world.command(EnableHost(name)),
@@ -24,10 +24,10 @@ fn enabled(world: &mut World, name: &str, on: bool) {
 }
 
 /// Hosts of four processors with these storages; all but the first are disabled.
-fn world(storages: &[Option<&str>]) -> World {
+fn world(storages: &[Option<&str>]) -> SimulatedRegion {
     let names: Vec<String> = (0..storages.len()).map(|n| format!("host-{n}")).collect();
     let hosts: Vec<(&str, u64)> = names.iter().map(|name| (name.as_str(), 4)).collect();
-    let mut world = World::new(&hosts);
+    let mut world = SimulatedRegion::new(&hosts);
     let shared = SharedStorage::default();
     for (name, storage) in names.iter().zip(storages) {
         world.host(name).storage = storage.map(|s| (s.to_owned(), shared.clone()));
@@ -41,7 +41,7 @@ fn world(storages: &[Option<&str>]) -> World {
 }
 
 /// A server that was kept for another server, which runs in its place on the first host.
-fn kept(world: &mut World, kind: &str) -> (ServerId, ServerId) {
+fn kept(world: &mut SimulatedRegion, kind: &str) -> (ServerId, ServerId) {
     let sleeper = with(
         &spot(4),
         &[
@@ -57,7 +57,7 @@ fn kept(world: &mut World, kind: &str) -> (ServerId, ServerId) {
     (victim, pet)
 }
 
-fn runs_on(world: &World, id: ServerId) -> Vec<&str> {
+fn runs_on(world: &SimulatedRegion, id: ServerId) -> Vec<&str> {
     let hosts = world.hosts.values().filter(|host| host.runs(id));
     hosts.map(|host| host.name.as_str()).collect()
 }

@@ -1,13 +1,13 @@
 //! No unnecessary eviction: preemptors that go away.
 
 use super::checks::everything_is_over;
-use super::world::{World, normal, spot, with};
+use super::world::{SimulatedRegion, normal, spot, with};
 use crate::ReleaseServer;
 use ebbtide_model::{EvacuationState, ServerStatus};
 
 #[test]
 fn when_the_preemptor_is_deleted_while_it_waits_all_victims_live() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victims = [world.create(&spot(2)), world.create(&spot(2))];
     let pet = world.create(&normal(4));
     world.run(10);
@@ -27,7 +27,7 @@ fn when_the_preemptor_is_deleted_while_it_waits_all_victims_live() {
 
 #[test]
 fn victims_whose_notice_was_never_sent_live_without_having_heard_of_it() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&spot(4));
     world.broker_up = false;
     let pet = world.create(&normal(4));
@@ -50,7 +50,7 @@ fn victims_whose_notice_was_never_sent_live_without_having_heard_of_it() {
 
 #[test]
 fn a_notice_that_was_in_the_senders_hands_is_called_off_by_the_spare_behind_it() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&spot(4));
     let pet = world.claim(&normal(4));
     // The publisher has the notice, and the broker gets it although the row is deleted.
@@ -66,7 +66,7 @@ fn a_notice_that_was_in_the_senders_hands_is_called_off_by_the_spare_behind_it()
 
 #[test]
 fn a_spare_that_comes_too_late_leaves_the_room_to_others() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&spot(4));
     let pet = world.create(&normal(4));
     world.run(28);
@@ -96,7 +96,7 @@ fn a_spare_that_comes_too_late_leaves_the_room_to_others() {
 
 #[test]
 fn no_claim_uses_the_capacity_of_a_victim_that_is_being_spared() {
-    let mut world = World::new(&[("host-a", 4), ("host-b", 2)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4), ("host-b", 2)]);
     let victim = world.create_on("host-a", &spot(4));
     let first = world.create(&normal(4));
     assert_eq!(world.place(first), Some("host-a"));
@@ -137,7 +137,7 @@ fn no_claim_uses_the_capacity_of_a_victim_that_is_being_spared() {
 
 #[test]
 fn a_victim_that_its_owner_deletes_meanwhile_gives_its_room_at_once() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&with(&spot(4), &[("ebbtide:grace_seconds", "600")]));
     let pet = world.create(&normal(4));
     world.run(5);
@@ -153,7 +153,7 @@ fn a_victim_that_its_owner_deletes_meanwhile_gives_its_room_at_once() {
 
 #[test]
 fn a_victim_that_its_owner_releases_leaves_at_once() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&with(&spot(4), &[("ebbtide:grace_seconds", "600")]));
     let stranger = world.create(&normal(4));
     world.run(5);
@@ -173,7 +173,7 @@ fn a_victim_that_its_owner_releases_leaves_at_once() {
 
 #[test]
 fn a_victim_that_is_being_spared_cannot_be_released() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let victim = world.create(&spot(4));
     let pet = world.create(&normal(4));
     world.host("host-a").crash();
@@ -185,7 +185,7 @@ fn a_victim_that_is_being_spared_cannot_be_released() {
 
 #[test]
 fn a_victim_that_was_spared_before_it_had_started_goes_on_starting() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     world.host("host-a").hanging.insert("start the server");
     let victim = world.create(&spot(4));
     assert_eq!(world.status(victim), ServerStatus::Building);
@@ -207,7 +207,7 @@ fn a_victim_that_was_spared_before_it_had_started_goes_on_starting() {
 
 #[test]
 fn a_victim_that_starts_while_its_notice_is_under_way_is_a_victim_all_the_same() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     world.host("host-a").hanging.insert("start the server");
     let victim = world.create(&spot(4));
     let pet = world.create(&normal(4));

@@ -2,14 +2,14 @@
 
 use super::checks::everything_is_over;
 use super::host::Fate;
-use super::world::{World, normal, spot};
+use super::world::{SimulatedRegion, normal, spot};
 use crate::RegionConfig;
 use ebbtide_model::message::{Body, Evacuated, EvacuationEnd};
 use ebbtide_model::{EvacuationState, Seconds, ServerStatus, Timestamp};
 
 #[test]
 fn a_start_that_the_broker_has_not_taken_does_not_time_out() {
-    let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4), ("host-b", 4)]);
     world.broker_up = false;
     let pet = world.create(&normal(4));
     let host = world.place(pet).unwrap().to_owned();
@@ -26,7 +26,7 @@ fn a_start_that_the_broker_has_not_taken_does_not_time_out() {
 #[test]
 fn a_server_that_does_not_start_is_tried_elsewhere_and_its_room_stays_taken_until_nothing_is_left()
 {
-    let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4), ("host-b", 4)]);
     for name in ["host-a", "host-b"] {
         world.host(name).hanging.insert("start the server");
     }
@@ -68,7 +68,7 @@ fn a_server_that_does_not_start_is_tried_elsewhere_and_its_room_stays_taken_unti
 /// be lost.
 #[test]
 fn a_server_that_runs_stays_where_it_is_although_the_report_of_its_start_is_lost() {
-    let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4), ("host-b", 4)]);
     world.broker_up = false;
     let pet = world.create(&normal(4));
     let host = world.place(pet).unwrap().to_owned();
@@ -93,7 +93,7 @@ fn a_server_that_runs_stays_where_it_is_although_the_report_of_its_start_is_lost
 
 #[test]
 fn remains_outlive_the_server_and_the_scheduler() {
-    let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4), ("host-b", 4)]);
     world.host("host-a").hanging.insert("start the server");
     let first = world.create_on("host-a", &normal(4));
     world.host("host-a").crash();
@@ -126,7 +126,7 @@ fn remains_outlive_the_server_and_the_scheduler() {
 #[test]
 fn a_hypervisor_that_says_no_sends_the_server_to_the_next_host_until_the_attempts_are_used_up() {
     let names = ["host-a", "host-b", "host-c", "host-d"];
-    let mut world = World::new(&names.map(|n| (n, 4)));
+    let mut world = SimulatedRegion::new(&names.map(|n| (n, 4)));
     for name in names {
         let fates = std::iter::repeat_n(Fate::NoRoom, 9).collect();
         world.host(name).fates.insert("start the server", fates);
@@ -149,7 +149,7 @@ fn a_hypervisor_that_says_no_sends_the_server_to_the_next_host_until_the_attempt
 
 #[test]
 fn a_deletion_that_got_lost_is_asked_for_again() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let pet = world.create(&normal(4));
     world.delete(pet);
     world.broker_up = true;
@@ -164,7 +164,7 @@ fn a_deletion_that_got_lost_is_asked_for_again() {
 
 #[test]
 fn a_dead_agent_does_not_get_more_and_more_messages() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let pet = world.create(&normal(4));
     world.host("host-a").crash();
     world.delete(pet);
@@ -178,7 +178,7 @@ fn a_dead_agent_does_not_get_more_and_more_messages() {
 
 #[test]
 fn a_start_that_is_late_in_the_same_moment_in_which_it_becomes_a_victim_is_not_deleted() {
-    let mut world = World::new(&[("host-a", 4), ("host-b", 2)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4), ("host-b", 2)]);
     for name in ["host-a", "host-b"] {
         world.host(name).hanging.insert("start the server");
     }
@@ -211,7 +211,7 @@ fn what_a_former_host_says_late_does_not_end_a_server_that_runs_elsewhere() {
         start_timeout_seconds: Seconds(60),
         ..RegionConfig::default()
     };
-    let mut world = World::with_config(&[("host-a", 4), ("host-b", 4)], config);
+    let mut world = SimulatedRegion::with_config(&[("host-a", 4), ("host-b", 4)], config);
     world.host("host-a").hanging.insert("start the server");
     let cattle = world.create_on("host-a", &spot(4));
     let mut anywhere = world.server(cattle).clone();
@@ -251,7 +251,7 @@ fn what_a_former_host_says_late_does_not_end_a_server_that_runs_elsewhere() {
 
 #[test]
 fn a_deletion_is_said_later_than_the_start_that_it_overtakes_although_the_clock_was_set_back() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let pet = world.claim(&normal(4));
     assert!(world.send_one("host-a"), "the start");
     world.now = Timestamp::from_millis(world.now.as_millis() - 1500);

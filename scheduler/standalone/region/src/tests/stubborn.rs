@@ -3,13 +3,13 @@
 
 use super::checks::everything_is_over;
 use super::host::Fate;
-use super::world::{World, normal, spot};
+use super::world::{SimulatedRegion, normal, spot};
 use ebbtide_model::{EvacuationState, Seconds, ServerId, ServerStatus};
 
 /// One host, full with two preemptible servers; the next `failing` terminations fail. The request
 /// takes one of them.
-fn world(failing: usize) -> (World, ServerId, ServerId, ServerId) {
-    let mut world = World::new(&[("host-a", 4)]);
+fn world(failing: usize) -> (SimulatedRegion, ServerId, ServerId, ServerId) {
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let cattle = [
         world.create_on("host-a", &spot(2)),
         world.create_on("host-a", &spot(2)),

@@ -1,6 +1,6 @@
 //! Tenant operations and queries for the tests.
 
-use super::world::{IDS, Refused, World};
+use super::world::{IDS, Refused, SimulatedRegion};
 use crate::{
     AdoptServer, CountingIds, CreateServers, CreatedServers, DeleteServer, RegionError, RegionInput,
 };
@@ -10,7 +10,7 @@ use ebbtide_model::{
     ServerStatus,
 };
 
-impl World {
+impl SimulatedRegion {
     // ---- tenants ----
 
     pub(super) fn command<C: RegionInput>(&mut self, command: C) -> Result<C::Reply, RegionError> {

@@ -1,6 +1,6 @@
 //! No thrashing: servers are not evicted and resumed again and again, however requests come and go.
 
-use super::world::{World, normal, spot, with};
+use super::world::{SimulatedRegion, normal, spot, with};
 use crate::{ComebackConfig, RegionConfig};
 use ebbtide_model::{Flavor, ServerId, ServerStatus, Timestamp};
 use proptest::prelude::*;
@@ -31,7 +31,7 @@ fn tides() -> impl Strategy<Value = Vec<Tide>> {
 /// When each server was resumed, and how often in a row it had been evicted before.
 type Seen = BTreeMap<ServerId, Vec<(Timestamp, u32)>>;
 
-fn look(world: &World, all: &[ServerId], seen: &mut Seen) {
+fn look(world: &SimulatedRegion, all: &[ServerId], seen: &mut Seen) {
     for id in all {
         let server = world.server(*id);
         let Some(comeback) = &server.comeback else {
@@ -55,7 +55,7 @@ proptest! {
     ) {
         let comeback = ComebackConfig { reserve_percent: 0, ..ComebackConfig::default() };
         let config = RegionConfig { comeback: comeback.clone(), ..RegionConfig::default() };
-        let mut world = World::with_config(&[("host-a", 4), ("host-b", 4)], config);
+        let mut world = SimulatedRegion::with_config(&[("host-a", 4), ("host-b", 4)], config);
         let all: Vec<ServerId> = [2, 2, 1, 3].iter().map(|n| world.create(&sleeper(*n))).collect();
         let mut pets: Vec<ServerId> = Vec::new();
         let mut seen = Seen::new();

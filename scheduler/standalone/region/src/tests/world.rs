@@ -27,7 +27,7 @@ pub(super) enum Refused {
     NotWritten,
 }
 
-pub(super) struct World {
+pub(super) struct SimulatedRegion {
     pub(super) now: Timestamp,
     pub(super) config: RegionConfig,
     engine: Arc<Engine>,
@@ -89,7 +89,7 @@ pub(super) fn with(flavor: &Flavor, specs: &[(&str, &str)]) -> Flavor {
     flavor
 }
 
-impl World {
+impl SimulatedRegion {
     pub(super) fn new(hosts: &[(&str, u64)]) -> Self {
         Self::with_config(hosts, RegionConfig::default())
     }

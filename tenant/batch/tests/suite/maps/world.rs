@@ -38,7 +38,7 @@ struct Job {
 
 /// Everything outside of the controller.
 #[derive(Debug)]
-pub(super) struct World {
+pub(super) struct SlurmWorld {
     pub(super) now: i64,
     nodes: Vec<String>,
     drained: BTreeSet<String>,
@@ -58,7 +58,7 @@ pub(super) struct World {
     pub(super) used: BTreeSet<(WorkId, char)>,
 }
 
-impl World {
+impl SlurmWorld {
     pub(super) fn new(nodes: Vec<String>) -> Self {
         Self {
             now: BEGUN,

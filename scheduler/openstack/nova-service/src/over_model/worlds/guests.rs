@@ -2,7 +2,7 @@
 
 use super::super::agents::{Agent, evacuated};
 use super::super::full_host::{VICTIM, on_host, victim, write};
-use super::{World, now};
+use super::{SeededWorld, now};
 use crate::preemption::{Preemption, PreemptionState};
 use ebbtide_model::message::{Body, EvacuationFailed, Notice, Spared};
 use ebbtide_model::{EvacuationId, Timestamp};
@@ -56,7 +56,7 @@ enum Deed {
     Said(Body),
 }
 
-impl World {
+impl SeededWorld {
     /// The agent of the host, until the world is over.
     pub(super) async fn play(&self, mut agent: Agent) {
         let mut chance = self.chance(4);

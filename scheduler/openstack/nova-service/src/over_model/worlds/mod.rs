@@ -40,7 +40,7 @@ struct Ends {
     ended_guests: usize,
 }
 
-struct World {
+struct SeededWorld {
     seed: u64,
     full: Arc<FullHost>,
     guests: Mutex<Guests>,
@@ -49,7 +49,7 @@ struct World {
     story: Mutex<Vec<String>>,
 }
 
-impl World {
+impl SeededWorld {
     /// A stream of chance for one purpose.
     fn chance(&self, purpose: u64) -> Pcg64 {
         Pcg64::seed_from_u64(self.seed.wrapping_mul(1000) + purpose)
@@ -219,7 +219,7 @@ async fn world(seed: u64) -> Ends {
         Mutex::new(Some(SchedulerProcess::begin(&full, 0).await)),
         Mutex::new(Some(SchedulerProcess::begin(&full, 1).await)),
     ];
-    let world = Arc::new(World {
+    let world = Arc::new(SeededWorld {
         seed,
         full,
         guests: Mutex::default(),

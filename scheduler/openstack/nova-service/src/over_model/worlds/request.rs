@@ -2,7 +2,7 @@
 
 use super::super::full_host::{VICTIM, on_host, victim, write};
 use super::super::newcomer;
-use super::World;
+use super::SeededWorld;
 use super::guests::Guests;
 use crate::evacuate::{Confirmation, CountedBudgets, PreemptionResult, end_of_lifetime};
 use crate::preemption::Preemption;
@@ -15,7 +15,7 @@ use uuid::Uuid;
 /// What the first guest that can leave has as its row's number; newcomers come behind them.
 const ROWS: i64 = 10;
 
-impl World {
+impl SeededWorld {
     /// A request comes, its caller waits or leaves, and its instance starts if there is room.
     pub(super) async fn request(&self, n: u32) {
         let mut chance = self.chance(100 + u64::from(n));
