@@ -187,7 +187,7 @@ fn root() -> PathBuf {
 
 /// A command with what the document shows below it.
 #[derive(Debug)]
-struct Shown {
+struct ConsoleExample {
     command: String,
     lines: Vec<String>,
 }
@@ -196,7 +196,7 @@ struct Shown {
 struct Block {
     file: String,
     line: usize,
-    commands: Vec<Shown>,
+    commands: Vec<ConsoleExample>,
 }
 
 impl Block {
@@ -256,7 +256,7 @@ fn blocks() -> Vec<Block> {
                         .last()
                         .is_some_and(|last| last.lines.is_empty() && last.command.ends_with('\\'));
                     if let Some(command) = line.strip_prefix("$ ") {
-                        block.commands.push(Shown {
+                        block.commands.push(ConsoleExample {
                             command: command.to_owned(),
                             lines: Vec::new(),
                         });
@@ -378,7 +378,7 @@ fn every_transcript_that_needs_no_region_says_what_the_program_says() {
     for block in blocks().iter().filter(|block| block.reason().is_none()) {
         // Figures of the public data, and of models that were fitted to them, are not those of a
         // reduced file.
-        let of_public_data = |shown: &Shown| {
+        let of_public_data = |shown: &ConsoleExample| {
             let command = &shown.command;
             command.contains(LIFETIMES) || command.contains("models.json")
         };

@@ -349,7 +349,7 @@ impl Config {
         Ok(())
     }
 
-    /// The settings of the AMQP carrier.
+    /// The settings of the AMQP transport.
     ///
     /// # Errors
     /// [`AgentError::Config`] with the key; the URLs' text is not repeated.

@@ -9,7 +9,7 @@ use crate::driver::registry::Fleet;
 use crate::error::AgentError;
 use crate::health::Health;
 use async_trait::async_trait;
-use ebbtide_bus::{Bus, BusError, BusStatus, Outgoing, QueueName, Subscription};
+use ebbtide_bus::{Bus, BusError, BusStatus, OutgoingMessage, QueueName, Subscription};
 use ebbtide_runtime::task::TaskSet;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -51,11 +51,11 @@ pub async fn serve(
     let mut running: BTreeSet<String> = BTreeSet::new();
     let mut started = 0;
     let mut buses: Vec<Arc<dyn Bus>> = Vec::new();
-    let mut starting = Starting::default();
+    let mut starting = StartPhase::default();
     while !shutdown.is_cancelled() {
         let pause = match fleet.hosts().await {
             Ok(hosts) => {
-                starting = Starting::Over;
+                starting = StartPhase::Over;
                 for host in hosts
                     .into_iter()
                     .filter(|host| !running.contains(host))
@@ -115,19 +115,19 @@ pub async fn serve(
 
 /// Whether the cloud may still be starting.
 #[derive(Debug)]
-enum Starting {
+enum StartPhase {
     /// No list of hosts has succeeded yet; the number of failed ones.
     Since(u32),
     Over,
 }
 
-impl Default for Starting {
+impl Default for StartPhase {
     fn default() -> Self {
         Self::Since(0)
     }
 }
 
-impl Starting {
+impl StartPhase {
     /// Logs a failed list of hosts: as an error only once the cloud should be available.
     fn log_error(&mut self, error: &DriverError) {
         let code = error.code();
@@ -193,7 +193,7 @@ impl Bus for Shared {
         self.0.declare(queue).await
     }
 
-    async fn publish(&self, queue: &QueueName, message: &Outgoing) -> Result<(), BusError> {
+    async fn publish(&self, queue: &QueueName, message: &OutgoingMessage) -> Result<(), BusError> {
         self.0.publish(queue, message).await
     }
 

@@ -2,7 +2,7 @@
 //! what it says to people.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // All of it is a test, its helpers too.
 
-use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, Outgoing, QueuePrefix, Subscription};
+use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, OutgoingMessage, QueuePrefix, Subscription};
 use ebbtide_harness::{Process, ProcessCommand, RabbitMq, SharedServers, Signal};
 use ebbtide_model::message::{Body, EvacuationEnd, Message, Notice, Start};
 use ebbtide_model::{
@@ -90,7 +90,7 @@ impl Region {
 
     async fn send_again(&self, message: &Message) {
         let queue = self.prefix.agent("host-a").unwrap();
-        let outgoing = Outgoing::cloud_event(message.id.0, message.to_bytes().unwrap());
+        let outgoing = OutgoingMessage::cloud_event(message.id.0, message.to_bytes().unwrap());
         self.bus.publish(&queue, &outgoing).await.unwrap();
     }
 

@@ -95,7 +95,7 @@ def outcome(stage, uuids, seconds=150):
     return active, lost
 
 
-def nobody_for_nothing(stage, ages, active, what):
+def no_victim_for_nothing(stage, ages, active, what):
     """No more victims gone than normal servers came."""
     check(what, seconds=180)
     gone = set(ages) - set(stage.left(ages))
@@ -147,7 +147,7 @@ def dies(stage, name, down_seconds, least, may_refuse=False):
     # Room was made for these, we answered, and Nova could not build them: Placement was away when
     # their compute asked it.
     failed = [uuid for uuid in stage.failed if log.lines(stage.cloud.asked[uuid], '-> done')]
-    gone = nobody_for_nothing(stage, ages, active + failed, '%s died' % name)
+    gone = no_victim_for_nothing(stage, ages, active + failed, '%s died' % name)
     print('      %s died: %d of 4 ACTIVE, %d victims gone, %d not built: %s' % (
         name, len(active), len(gone), len(losses), ', '.join(sorted(losses)) or 'none'), flush=True)
     # Life goes on: a normal server still comes, with a victim if need be.
@@ -188,7 +188,7 @@ def the_scheduler_dies_at_every_step(stage):
         processes.ended(OURS, 60)
         processes.start(OURS)
         active, lost = outcome(stage, [uuid], 120)
-        gone = nobody_for_nothing(stage, ages, active, 'died when %s' % step)
+        gone = no_victim_for_nothing(stage, ages, active, 'died when %s' % step)
         must(not lost, 'died when %s: the server was never answered' % step)
         print('      died when %-10s server %s, %d victims gone' % (step + ':', 'ACTIVE' if active else 'ERROR', len(gone)), flush=True)
         must(active, 'died when %s: the request was lost' % step)
@@ -216,7 +216,7 @@ def the_scheduler_is_killed_at_any_moment(stage):
             processes.kill(OURS)
             processes.start(OURS)
         active, lost = outcome(stage, uuids)
-        gone = nobody_for_nothing(stage, ages, active, 'killed at any moment')
+        gone = no_victim_for_nothing(stage, ages, active, 'killed at any moment')
         must(len(active) == 3 and not lost, 'killed at any moment: %d of 3 requests answered, %d lost' % (len(active), len(lost)))
         print('      killed three times: 3 servers ACTIVE, %d victims gone' % len(gone), flush=True)
     finally:
@@ -282,7 +282,7 @@ def the_scheduler_was_down_for_two_minutes(stage):
     must(late['status'] in ('ERROR', 'ACTIVE'), 'late is %s' % late['status'])
     time.sleep(3)
     stage.cloud.delete(*uuids)
-    gone = nobody_for_nothing(stage, ages, [late['id']] if late['status'] == 'ACTIVE' else [], 'down for two minutes')
+    gone = no_victim_for_nothing(stage, ages, [late['id']] if late['status'] == 'ACTIVE' else [], 'down for two minutes')
     must(len(gone) <= 1, 'down for two minutes: %d victims for requests without a caller' % len(gone))
     audit()
 
@@ -315,7 +315,7 @@ def beside_the_original(stage):
     must(not lost, 'beside the original: %d requests were never answered' % len(lost))
     must(set(ours) <= set(answered), 'ours alone did not make room for %d of 2 servers' % len(set(ours) - set(answered)))
     stage.cloud.delete(alone['id'])
-    gone = nobody_for_nothing(stage, ages, answered, 'a rolling switch')
+    gone = no_victim_for_nothing(stage, ages, answered, 'a rolling switch')
     must(len(gone) == len(answered), 'a rolling switch: %d servers came and %d victims are gone' % (len(answered), len(gone)))
     audit()
     print('      beside the original %d of 3 servers ACTIVE (the others asked nova-scheduler), after it 2 of 2, %d victims gone' % (

@@ -36,7 +36,7 @@ FIRST_COST_MODULE = os.path.join(COMPONENTS, 'cost-1.0.wasm')
 CHAPTERS = []
 # Not in the short story, for the time that they take.
 LONG = ['every_policy_of_a_group', 'slow_hypervisors', 'lives_that_end', 'advice_from_history', 'a_quota_of_unified_limits',
-        'a_budget_protects_a_project', 'deleted_while_room_is_made', 'a_compute_that_nobody_mapped',
+        'a_budget_protects_a_project', 'deleted_while_room_is_made', 'a_compute_that_no_cell_maps',
         'a_weigher_of_the_operator', 'a_ledger_that_comes_later', 'servers_that_come_back', 'a_command_beside_its_servers',
         'a_host_that_is_taken_back']
 
@@ -715,7 +715,7 @@ chapter(a_command_beside_its_servers)
 
 
 @chapter
-def a_compute_that_nobody_mapped(stage):
+def a_compute_that_no_cell_maps(stage):
     """With discover_hosts_in_cells_interval a compute comes into its cell by itself, as with
     nova-scheduler."""
     config = processes.HOME + '/etc/discover.conf'

@@ -1,6 +1,6 @@
 //! What may be typed.
 
-use crate::run::{Kept, alone, io};
+use crate::run::{CapturedOutput, alone, io};
 use clap::{CommandFactory, Parser};
 use ebbtide_cli::args::{Cli, Command};
 use ebbtide_shell::program;
@@ -179,7 +179,7 @@ async fn completion_scripts_know_the_commands() {
             ran.out.contains("evacuation") && ran.out.contains("what-if"),
             "{shell}"
         );
-        let (out, err) = (Kept::default(), Kept::default());
+        let (out, err) = (CapturedOutput::default(), CapturedOutput::default());
         let words = ["ebbtide-lab", "completion", shell];
         let io = io(None, &out, &err);
         let code = program::run::<ebbtide_lab::args::Cli>(words.map(OsString::from), io).await;
@@ -264,7 +264,7 @@ async fn what_has_moved_says_where_it_is() {
         (&["ebbtide", "bag", "submit", "bag.toml"], "ebbtide batch"),
         (&["ebbtide", "burst", "report"], "ebbtide batch elastic"),
     ] {
-        let (out, err) = (Kept::default(), Kept::default());
+        let (out, err) = (CapturedOutput::default(), CapturedOutput::default());
         let words = words.iter().map(OsString::from);
         let code = program::run::<Cli>(words, io(None, &out, &err)).await;
         assert_eq!((code, out.text().as_str()), (2, ""));

@@ -125,10 +125,13 @@ async fn charts_show_tasks_hibernations_and_the_deadline() {
 #[tokio::test]
 async fn a_missed_deadline_is_said_and_ends_with_1() {
     let line = "ebbtide-lab simulate bag docs/tenants/bags/J402.toml --method greedy --scenario migration --vm 1 --at 14h -o json";
-    let kept = typed(&format!("{line} --conduct promise")).await;
+    let kept = typed(&format!("{line} --backup-policy promise")).await;
     assert_eq!(kept.code, 0, "{}", kept.err);
     assert_eq!(kept.json()["scenarios"][0]["deadline_met"], true);
-    // With the paper's conduct, the default, only hibernating instances get backups. An instance
+    // The former name of the option.
+    let former = typed(&format!("{line} --conduct promise")).await;
+    assert_eq!(former.out, kept.out);
+    // With the paper's policy, the default, only hibernating instances get backups. An instance
     // that hibernates after the latest start of its backup therefore misses the deadline.
     let missed = typed(line).await;
     assert_eq!(missed.code, 1);

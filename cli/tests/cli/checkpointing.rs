@@ -220,7 +220,7 @@ async fn a_bid_below_every_price_never_runs_and_is_told_so() {
 }
 
 #[tokio::test]
-async fn a_ceiling_below_the_bid_is_the_bid_and_nobody_is_launched_again_and_again() {
+async fn a_ceiling_below_the_bid_is_the_bid_and_no_instance_is_launched_again_and_again() {
     let here = tempfile::tempdir().unwrap();
     let history = file(here.path(), "tides.csv", tides().as_bytes());
     let options = "--job 2h --tail 0 --schemes opt,acc --bids 0.2..0.3 --bid-count 2";

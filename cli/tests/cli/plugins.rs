@@ -104,7 +104,7 @@ async fn what_is_added_reaches_the_region_as_it_was_said() {
 }
 
 #[tokio::test]
-async fn whoever_adds_a_cost_module_is_told_how_to_use_it() {
+async fn adding_a_cost_module_says_how_to_use_it() {
     let fake = Fake::start().await;
     let add = ["plugin", "add", "loss", "--at", "/etc/loss.wasm"];
     let ran = against(&fake, &add).await;

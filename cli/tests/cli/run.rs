@@ -14,15 +14,15 @@ use time::macros::datetime;
 
 /// A stream that is kept.
 #[derive(Clone, Default)]
-pub struct Kept(Arc<Mutex<Vec<u8>>>);
+pub struct CapturedOutput(Arc<Mutex<Vec<u8>>>);
 
-impl Kept {
+impl CapturedOutput {
     pub fn text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 }
 
-impl Write for Kept {
+impl Write for CapturedOutput {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.lock().unwrap().extend_from_slice(bytes);
         Ok(bytes.len())
@@ -60,12 +60,17 @@ fn now() -> OffsetDateTime {
 }
 
 /// Runs the command with these streams and arguments.
-pub async fn with_streams(args: &[&str], out: &Kept, err: &Kept) -> u8 {
+pub async fn with_streams(args: &[&str], out: &CapturedOutput, err: &CapturedOutput) -> u8 {
     at_width(None, args, out, err).await
 }
 
 /// The same on a terminal of this width.
-pub async fn at_width(width: Option<u16>, args: &[&str], out: &Kept, err: &Kept) -> u8 {
+pub async fn at_width(
+    width: Option<u16>,
+    args: &[&str],
+    out: &CapturedOutput,
+    err: &CapturedOutput,
+) -> u8 {
     let io = io(width, out, err);
     let args = args.iter().copied();
     match program_of(args.clone()) {
@@ -78,7 +83,7 @@ pub async fn at_width(width: Option<u16>, args: &[&str], out: &Kept, err: &Kept)
 }
 
 /// Streams and a clock for a run on a terminal of this width.
-pub fn io(width: Option<u16>, out: &Kept, err: &Kept) -> Io {
+pub fn io(width: Option<u16>, out: &CapturedOutput, err: &CapturedOutput) -> Io {
     Io {
         out: Box::new(out.clone()),
         err: Box::new(err.clone()),
@@ -148,7 +153,7 @@ pub fn binary_of(args: &[&str]) -> PathBuf {
 
 /// Runs the command without a region.
 pub async fn alone(args: &[&str]) -> Ran {
-    let (out, err) = (Kept::default(), Kept::default());
+    let (out, err) = (CapturedOutput::default(), CapturedOutput::default());
     let code = with_streams(args, &out, &err).await;
     Ran {
         code,

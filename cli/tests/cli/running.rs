@@ -85,7 +85,7 @@ fn alive(pid: &str) -> bool {
 const HERE: [&str; 4] = ["--metadata", "none", "--checkpoint-command", "true"];
 
 #[tokio::test]
-async fn a_command_that_somebody_else_has_ended_is_not_done_and_goes_on() {
+async fn a_command_that_another_process_has_ended_is_not_done_and_goes_on() {
     // A machine that is shut down sends SIGTERM to everybody; the second time the command is let
     // alone.
     let job = Job::new(&HERE, "[ -e once ] && exit 7; touch once; kill -TERM $$");

@@ -1,7 +1,7 @@
 //! A decision that evicts: created, asked about, explained, watched.
 
 use crate::fake::{Fake, id};
-use crate::run::{Kept, against, with_streams};
+use crate::run::{CapturedOutput, against, with_streams};
 use ebbtide_proto::v1::watch_event::Event;
 use ebbtide_proto::v1::*;
 use std::time::Duration;
@@ -237,7 +237,7 @@ async fn watching_prints_a_line_for_each_event() {
     ];
     for format in ["table", "json"] {
         let fake = region().await;
-        let (out, err) = (Kept::default(), Kept::default());
+        let (out, err) = (CapturedOutput::default(), CapturedOutput::default());
         let endpoint = fake.endpoint();
         let args = [
             "--endpoint",
@@ -269,7 +269,7 @@ async fn watching_prints_a_line_for_each_event() {
 #[tokio::test]
 async fn watching_goes_on_after_the_region_restarted() {
     let fake = region().await;
-    let (out, err) = (Kept::default(), Kept::default());
+    let (out, err) = (CapturedOutput::default(), CapturedOutput::default());
     let endpoint = fake.endpoint();
     let args = ["--endpoint", &endpoint, "watch", "--limit", "2"];
     let watching = with_streams(&args, &out, &err);

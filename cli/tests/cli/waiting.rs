@@ -1,7 +1,7 @@
 //! `server create --wait`: by the stream, without it, and when it goes wrong.
 
 use crate::fake::{Fake, id};
-use crate::run::{Kept, with_streams};
+use crate::run::{CapturedOutput, with_streams};
 use ebbtide_proto::v1::watch_event::Event;
 use ebbtide_proto::v1::*;
 use std::time::Duration;
@@ -46,7 +46,7 @@ async fn region() -> Fake {
 }
 
 /// Waits until the command has said something.
-async fn said(err: &Kept, what: &str) {
+async fn said(err: &CapturedOutput, what: &str) {
     let heard = async {
         while !err.text().contains(what) {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -57,8 +57,12 @@ async fn said(err: &Kept, what: &str) {
 }
 
 /// Creates and waits; `then` happens once the command has said that it waits for the evacuation.
-async fn wait(fake: &Fake, extra: &[&str], then: impl AsyncFnOnce(&Kept)) -> (u8, String, String) {
-    let (out, err) = (Kept::default(), Kept::default());
+async fn wait(
+    fake: &Fake,
+    extra: &[&str],
+    then: impl AsyncFnOnce(&CapturedOutput),
+) -> (u8, String, String) {
+    let (out, err) = (CapturedOutput::default(), CapturedOutput::default());
     let endpoint = fake.endpoint();
     let mut args = vec![
         "--endpoint",

@@ -1,7 +1,7 @@
 //! Tables on terminals of all widths: no number and no identifier breaks, and no line is too long.
 
 use crate::fake::{self, Fake, id, usage};
-use crate::run::{Kept, at_width};
+use crate::run::{CapturedOutput, at_width};
 use crate::{market, nouns, story};
 use ebbtide_shell::layout::width;
 use ebbtide_shell::output::{ListingColumn, TableCell};
@@ -48,7 +48,7 @@ pub fn fits_everywhere(columns: &[ListingColumn], titles: &[&str], rows: &[Vec<T
 }
 
 async fn printed(fake: &Fake, line: &str, limit: Option<u16>) -> String {
-    let (out, err) = (Kept::default(), Kept::default());
+    let (out, err) = (CapturedOutput::default(), CapturedOutput::default());
     let endpoint = fake.endpoint();
     let mut args = vec!["--endpoint", &endpoint, "--project", "default"];
     args.extend(line.split_whitespace());
@@ -101,7 +101,7 @@ async fn what_is_printed_fits_into_the_terminal_and_breaks_no_number_and_no_iden
 #[tokio::test]
 async fn at_80_columns_a_list_keeps_what_tells_its_rows_apart_and_says_what_it_left_out() {
     let fake = nouns::region().await;
-    let (out, err) = (Kept::default(), Kept::default());
+    let (out, err) = (CapturedOutput::default(), CapturedOutput::default());
     let endpoint = fake.endpoint();
     let args = [
         "--endpoint",
@@ -114,7 +114,7 @@ async fn at_80_columns_a_list_keeps_what_tells_its_rows_apart_and_says_what_it_l
     assert_eq!(at_width(Some(80), &args, &out, &err).await, 0);
     insta::assert_snapshot!("server_list_at_80", format!("{}{}", out.text(), err.text()));
     // Who asks for a column gets it, on records if need be.
-    let (out, err) = (Kept::default(), Kept::default());
+    let (out, err) = (CapturedOutput::default(), CapturedOutput::default());
     let wanted = ["-c", "id", "-c", "state_reason", "-c", "name"];
     let args = [&args[..], &wanted].concat();
     assert_eq!(at_width(Some(60), &args, &out, &err).await, 0);

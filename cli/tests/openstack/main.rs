@@ -26,7 +26,7 @@ mod keystone;
 
 mod renewal;
 
-use curl::Served as _;
+use curl::HttpService as _;
 use kit::OpenStack;
 use serde_json::{Value, json};
 use std::process::Stdio;

@@ -1,6 +1,6 @@
 //! A token that is refused before its end is replaced once.
 
-use crate::curl::Served as _;
+use crate::curl::HttpService as _;
 use crate::kit::OpenStack;
 use ebbtide_client::{Bearer, ClientError, Credentials, IssuedToken, Region, TokenIssuer};
 use ebbtide_proto::v1::ListServersRequest;

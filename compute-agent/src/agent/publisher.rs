@@ -8,7 +8,7 @@ use super::fail_points;
 use crate::clock::Clock;
 use crate::driver::{Driver, DriverError, ServerView};
 use crate::protocol::ReportId;
-use ebbtide_bus::{Bus, BusError, Outgoing, QueueName};
+use ebbtide_bus::{Bus, BusError, OutgoingMessage, QueueName};
 use ebbtide_model::message::{Body, Heartbeat, HostedServer, HostedState, Message};
 use ebbtide_model::{MessageId, ModelError, ServerId};
 use ebbtide_telemetry::Span;
@@ -214,7 +214,7 @@ impl Worker {
             Err(error) => return Err(Self::impossible(message, &error)),
         };
         let header = span.context().map(|context| context.to_string());
-        let outgoing = Outgoing::cloud_event(message.id.0, body).traced(header);
+        let outgoing = OutgoingMessage::cloud_event(message.id.0, body).traced(header);
         loop {
             let error = match self.publish(&outgoing).await {
                 Ok(()) => {
@@ -255,7 +255,7 @@ impl Worker {
 
     /// Publishes a message. Declares the scheduler's queue if it does not exist: the agent may
     /// start before the scheduler.
-    async fn publish(&self, outgoing: &Outgoing) -> Result<(), BusError> {
+    async fn publish(&self, outgoing: &OutgoingMessage) -> Result<(), BusError> {
         match self.bus.publish(&self.queue, outgoing).await {
             Err(BusError::Unroutable { .. }) => {
                 self.bus.declare(&self.queue).await?;
@@ -302,7 +302,7 @@ impl Worker {
         };
         let published = match message.to_bytes() {
             Ok(body) => {
-                let outgoing = Outgoing::cloud_event(message.id.0, body);
+                let outgoing = OutgoingMessage::cloud_event(message.id.0, body);
                 self.publish(&outgoing).await
             }
             Err(error) => {

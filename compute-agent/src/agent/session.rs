@@ -280,7 +280,7 @@ impl AgentSession {
                  host name"
             );
         }
-        // A carrier without rivals says nothing of them.
+        // A transport without rivals says nothing of them.
         self.health
             .consumes(matches!(hold, None | Some(SubscriptionState::Held)));
         self.speaks.send_if_modified(|speaks| {

@@ -72,7 +72,7 @@ pub enum TokenClaim {
     /// Another host holds it.
     Theirs(String),
     /// The server has no token.
-    Nobodys,
+    Unclaimed,
 }
 
 /// One host's access to a storage. Calls block; one host never makes two concurrent calls about one
@@ -173,7 +173,7 @@ impl SharedStorage {
             match self.find(id)? {
                 Some(TokenPlace::Taken(host)) if host == self.host => return Ok(TokenClaim::Ours),
                 Some(TokenPlace::Taken(host)) => return Ok(TokenClaim::Theirs(host)),
-                None => return Ok(TokenClaim::Nobodys),
+                None => return Ok(TokenClaim::Unclaimed),
                 Some(TokenPlace::Kept(host)) => {
                     match self.rename(&self.saved_path(id, &host), &self.taken(id)) {
                         // Another host was faster, or an answer of the file server was lost: the

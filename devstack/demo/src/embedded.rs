@@ -51,11 +51,11 @@ pub(crate) async fn run(dir: &Path, ready_file: &Path) -> Result<()> {
         let bus: Arc<dyn Bus> = Arc::new(broker.connect());
         agents.spawn(Agent::run(agent, bus, driver, stop.clone()));
     }
-    let carrier = NamedBus {
+    let bus = NamedBus {
         name: "in-process",
         bus: Arc::new(broker.connect()),
     };
-    let running = ebbtide_scheduler::start(config, carrier, stop.clone()).await?;
+    let running = ebbtide_scheduler::start(config, bus, stop.clone()).await?;
     running.write_ready_file(ready_file)?;
     let (mut terminate, mut interrupt) = (
         signal(SignalKind::terminate())?,

@@ -157,7 +157,7 @@ pub async fn tell<W: Write>(
         .map(|v| (v.server_id.clone(), v.name.clone()))
         .collect();
     let patience = PATIENCE + Duration::from_secs(u64::from(grace.0));
-    let told = Told { names, bus };
+    let told = StoryNames { names, bus };
     let follow = follow(&mut events, &told, &placement.server_id, teller);
     tokio::time::timeout(patience, follow)
         .await
@@ -245,7 +245,7 @@ fn explain<W: Write>(decision: &v1::Decision, teller: &mut StoryWriter<W>) -> Re
 }
 
 /// The victims of the story by their ids, and the kind of bus that carries their notices.
-struct Told {
+struct StoryNames {
     names: HashMap<String, String>,
     bus: String,
 }
@@ -262,7 +262,7 @@ pub fn notified(bus: &str, victim: &str) -> String {
 
 async fn follow<W: Write>(
     events: &mut tonic::Streaming<v1::WatchEvent>,
-    told: &Told,
+    told: &StoryNames,
     preemptor: &str,
     teller: &mut StoryWriter<W>,
 ) -> Result<()> {

@@ -133,7 +133,7 @@ stack_first_day() {
 
 # Messages of services that are gone must not meet the new ones.
 stack_forget_queues() {
-    stack_rabbitctl eval '[rabbit_amqqueue:delete(Q, false, false, <<"nobody">>) || Q <- rabbit_amqqueue:list()].' >/dev/null
+    stack_rabbitctl eval '[rabbit_amqqueue:delete(Q, false, false, <<"devstack">>) || Q <- rabbit_amqqueue:list()].' >/dev/null
 }
 
 # _stack_record WITH FOLDER: one pass of all scenarios.

@@ -44,7 +44,7 @@ class Recordings(unittest.TestCase):
         self.assertIn('was cut short', said)
         self.assertEqual(self.compare({'01-boot-one': BOOT}, {'01-boot-one': BOOT}, partial=True)[0], 0)
 
-    def test_recordings_to_which_nobody_listened_are_no_success(self):
+    def test_recordings_without_a_listener_are_no_success(self):
         deaf = {'01-boot-one': dict(BOOT, calls=[], claims=[]), compare.LAST: {}}
         wrong, said = self.compare(deaf, deaf)
         self.assertEqual(wrong, 4)

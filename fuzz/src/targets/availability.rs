@@ -2,7 +2,8 @@
 //! every policy and costs no less than the optimum.
 
 use ebbtide_deadline::{
-    DeadlineJob, Decider, HourPrices, JobTerms, PolicyKind, Recorded, optimum, read_runs, simulate,
+    DeadlineJob, Decider, HourPrices, JobTerms, PolicyKind, RecordedSeries, optimum, read_runs,
+    simulate,
 };
 use ebbtide_model::Money;
 
@@ -22,7 +23,7 @@ pub(super) fn run(bytes: &[u8]) {
     all.iter().take(MOST_SERIES).for_each(play);
 }
 
-fn play(trace: &Recorded) {
+fn play(trace: &RecordedSeries) {
     let series = &trace.series;
     let step = series.step();
     let steps = series.available().len().min(MOST_STEPS);

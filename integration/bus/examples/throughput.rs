@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, Outgoing, QueuePrefix};
+use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, OutgoingMessage, QueuePrefix};
 use ebbtide_runtime::{clock, ids};
 
 /// About the size of an eviction notice.
@@ -80,7 +80,7 @@ async fn publish_all(
         tasks.spawn(async move {
             let mut latencies = Vec::with_capacity(share);
             for _ in 0..share {
-                let message = Outgoing::cloud_event(ids::random(), vec![b'x'; BODY_BYTES]);
+                let message = OutgoingMessage::cloud_event(ids::random(), vec![b'x'; BODY_BYTES]);
                 let began = clock::instant();
                 bus.publish(&queue, &message).await.unwrap();
                 latencies.push(began.elapsed());

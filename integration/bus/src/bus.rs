@@ -1,4 +1,4 @@
-//! The contract of the message bus. Both carriers keep it; `tests/bus/suite.rs` checks it.
+//! The contract of the message bus. Both transports keep it; `tests/bus/suite.rs` checks it.
 //!
 //! **Queues.** A queue belongs to one reader: an agent, the scheduler, or the person who looks
 //! after dead letters. [`Bus::declare`] creates it durably; declaring it again changes nothing.
@@ -28,7 +28,7 @@
 //! connection that has died meanwhile does nothing, and the message comes back.
 //!
 //! **Prefetch.** A subscription has at most `prefetch` unsettled messages in hand, counted with
-//! those that the carrier holds ready for the next call of [`Subscription::next`].
+//! those that the transport holds ready for the next call of [`Subscription::next`].
 //!
 //! **Alone.** [`Bus::consume_alone`] makes its reader the only one of the queue. Another one is
 //! refused ([`BusError::InUse`]), and so is an ordinary [`Bus::consume`]. A reader whose connection
@@ -98,7 +98,7 @@ pub enum BodyLimit {
 
 /// A message on its way out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outgoing {
+pub struct OutgoingMessage {
     /// Identifies the message for ever; the same at every repetition.
     pub message_id: Uuid,
     /// The media type of `body`, usually `application/cloudevents+json`. At most 255 bytes.
@@ -110,7 +110,7 @@ pub struct Outgoing {
     pub traceparent: Option<String>,
 }
 
-impl Outgoing {
+impl OutgoingMessage {
     /// The media type of a CloudEvent in its structured JSON form (CloudEvents 1.0, HTTP and AMQP
     /// bindings).
     pub const CLOUD_EVENT: &'static str = "application/cloudevents+json";
@@ -133,7 +133,7 @@ impl Outgoing {
         self
     }
 
-    /// Checks the limits that hold on every carrier, so that no message works in one mode only.
+    /// Checks the limits that hold on every transport, so that no message works in one mode only.
     pub(crate) fn validate(&self) -> Result<(), BusError> {
         let invalid = |reason: String| BusError::InvalidMessage {
             message_id: self.message_id,
@@ -173,7 +173,7 @@ pub trait Bus: Send + Sync + std::fmt::Debug {
     /// [`BusError::Unavailable`] at the deadline (the message may have arrived; repeat it),
     /// [`BusError::Unroutable`] if there is no such queue, [`BusError::InvalidMessage`],
     /// [`BusError::Refused`], [`BusError::Closed`].
-    async fn publish(&self, queue: &QueueName, message: &Outgoing) -> Result<(), BusError>;
+    async fn publish(&self, queue: &QueueName, message: &OutgoingMessage) -> Result<(), BusError>;
 
     /// Declares the queue and reads from it, with at most `prefetch` unsettled messages in hand.
     ///
@@ -229,7 +229,7 @@ pub trait Bus: Send + Sync + std::fmt::Debug {
         Ok(BodyLimit::AtMost(MAX_BODY_BYTES as u64))
     }
 
-    /// Whether any client reads from a queue. A carrier that cannot tell says yes.
+    /// Whether any client reads from a queue. A transport that cannot tell says yes.
     ///
     /// # Errors
     ///
@@ -260,7 +260,7 @@ pub trait Bus: Send + Sync + std::fmt::Debug {
     async fn close(&self);
 }
 
-/// Tells subscriptions and carriers apart from what the user holds; see `delivery.rs`.
+/// Tells subscriptions and transports apart from what the user holds; see `delivery.rs`.
 #[async_trait]
 pub(crate) trait DeliverySource: Send + Sync {
     /// The next delivery; `None` only after close. Must be safe to cancel.
@@ -271,8 +271,8 @@ pub(crate) trait DeliverySource: Send + Sync {
 mod tests {
     use super::*;
 
-    fn message(content_type: &str, bytes: usize) -> Outgoing {
-        Outgoing {
+    fn message(content_type: &str, bytes: usize) -> OutgoingMessage {
+        OutgoingMessage {
             message_id: Uuid::nil(),
             content_type: content_type.to_owned(),
             body: vec![0; bytes],
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_checked_before_any_carrier_sees_the_message() {
+    fn limits_are_checked_before_any_transport_sees_the_message() {
         assert_eq!(message("text/plain", MAX_BODY_BYTES).validate(), Ok(()));
         for bad in [
             message("text/plain", MAX_BODY_BYTES + 1),

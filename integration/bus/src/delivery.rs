@@ -1,7 +1,7 @@
 //! What a reader holds: a [`Subscription`] and the [`Delivery`]s that come out of it.
 //!
 //! Invariant: a [`Delivery`] is settled exactly once. However it leaves the reader (ack, retry,
-//! dead letter, a panic, a forgotten branch), the carrier is notified, because `Drop` gives it
+//! dead letter, a panic, a forgotten branch), the transport is notified, because `Drop` gives it
 //! back.
 
 use std::fmt;
@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::bus::{DeliverySource, MAX_BODY_BYTES};
-use crate::{BusError, Outgoing, QueueName};
+use crate::{BusError, OutgoingMessage, QueueName};
 
 /// A dead letter's reason is cut to this many bytes: headers must fit one AMQP frame (RabbitMQ's
 /// default is 128 KiB), and a reason is for people.
@@ -144,7 +144,7 @@ pub struct Delivery {
     settle: Option<Box<dyn Settle>>,
 }
 
-/// How a carrier settles one delivery. All of it is harmless on a connection that has died.
+/// How a transport settles one delivery. All of it is harmless on a connection that has died.
 #[async_trait]
 pub(crate) trait Settle: Send + Sync {
     /// Takes the message out of the queue for good. Must take effect in its first poll.
@@ -154,12 +154,12 @@ pub(crate) trait Settle: Send + Sync {
     /// Publishes to the dead letter queue, creating it if need be.
     async fn publish_dead_letter(
         &self,
-        message: &Outgoing,
+        message: &OutgoingMessage,
         note: &DeadLetterNote,
     ) -> Result<(), BusError>;
 }
 
-/// What a carrier knows about a message that it hands out.
+/// What a transport knows about a message that it hands out.
 pub(crate) struct ReceivedMessage {
     pub(crate) message_id: Option<Uuid>,
     pub(crate) content_type: String,
@@ -243,7 +243,7 @@ impl Delivery {
         let mut note = DeadLetterNote::new(reason, &self.queue);
         note.user = self.user.clone();
         note.cut_from_bytes = self.cut_from_bytes;
-        let message = Outgoing {
+        let message = OutgoingMessage {
             message_id: self.message_id,
             content_type: if self.content_type.is_empty() {
                 "application/octet-stream".to_owned()

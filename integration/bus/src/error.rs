@@ -40,7 +40,7 @@ pub enum BusError {
         reason: String,
     },
 
-    /// A message that no carrier would take.
+    /// A message that no transport would take.
     #[error("message {message_id} cannot be sent: {reason}")]
     InvalidMessage {
         message_id: Uuid,

@@ -1,4 +1,4 @@
-//! The in-process carrier, for the embedded mode: the same contract without a broker.
+//! The in-process transport, for the embedded mode: the same contract without a broker.
 //!
 //! An [`InProcessBroker`] holds the queues; every party (the scheduler, each agent) opens its own
 //! [`InProcessBus`] on it, as it would open its own connection to RabbitMQ. Closing one does not
@@ -22,7 +22,7 @@ use crate::delivery::{ReceivedMessage, Settle};
 use crate::status::StatusBoard;
 use crate::{
     Bus, BusError, BusStatus, DeadLetterNote, Delivery, MAX_DEAD_LETTERS, MAX_DEAD_LETTERS_BYTES,
-    Outgoing, QueueName, Subscription, SubscriptionState,
+    OutgoingMessage, QueueName, Subscription, SubscriptionState,
 };
 
 /// Readers of one queue at the same time.
@@ -48,21 +48,21 @@ struct Shared {
     broker: InProcessBroker,
     board: StatusBoard,
     closed: CancellationToken,
-    outstanding: Mutex<Outstanding>,
+    outstanding: Mutex<UnsettledDeliveries>,
 }
 
 /// The messages that this bus has delivered and that are not settled.
 #[derive(Debug, Default)]
-struct Outstanding {
+struct UnsettledDeliveries {
     next_tag: u64,
-    held: HashMap<u64, Held>,
+    held: HashMap<u64, HeldMessage>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct HeldMessage {
     queue: Arc<Queue>,
     position: u64,
-    message: Stored,
+    message: StoredMessage,
     /// Given back together with the message: it is one unit of the subscription's prefetch.
     _permit: OwnedSemaphorePermit,
 }
@@ -89,12 +89,12 @@ impl Default for Queue {
 #[derive(Debug, Default)]
 struct QueueState {
     next_position: u64,
-    ready: BTreeMap<u64, Stored>,
+    ready: BTreeMap<u64, StoredMessage>,
 }
 
 #[derive(Debug, Clone)]
-struct Stored {
-    message: Arc<Outgoing>,
+struct StoredMessage {
+    message: Arc<OutgoingMessage>,
     dead_letter: Option<Arc<DeadLetterNote>>,
     redelivered: bool,
 }
@@ -114,7 +114,7 @@ impl InProcessBroker {
                 broker: self.clone(),
                 board: StatusBoard::new(BusStatus::Connected),
                 closed: CancellationToken::new(),
-                outstanding: Mutex::new(Outstanding::default()),
+                outstanding: Mutex::new(UnsettledDeliveries::default()),
             }),
         }
     }
@@ -156,7 +156,7 @@ impl Bus for InProcessBus {
         Ok(())
     }
 
-    async fn publish(&self, queue: &QueueName, message: &Outgoing) -> Result<(), BusError> {
+    async fn publish(&self, queue: &QueueName, message: &OutgoingMessage) -> Result<(), BusError> {
         self.shared.publish(queue, message, None)
     }
 
@@ -251,7 +251,7 @@ impl Shared {
     fn publish(
         &self,
         name: &QueueName,
-        message: &Outgoing,
+        message: &OutgoingMessage,
         note: Option<DeadLetterNote>,
     ) -> Result<(), BusError> {
         self.ensure_open()?;
@@ -263,7 +263,7 @@ impl Shared {
                 message_id: message.message_id,
             })?,
         };
-        queue.push(Stored {
+        queue.push(StoredMessage {
             message: Arc::new(message.clone()),
             dead_letter: note.map(Arc::new),
             redelivered: false,
@@ -274,7 +274,7 @@ impl Shared {
         Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Outstanding> {
+    fn lock(&self) -> MutexGuard<'_, UnsettledDeliveries> {
         // Every critical section leaves the map valid, so poison has no meaning here.
         self.outstanding
             .lock()
@@ -289,7 +289,11 @@ impl Shared {
     }
 
     /// Takes the next message and notes that it is out, in one step.
-    fn take(&self, queue: &Arc<Queue>, permit: OwnedSemaphorePermit) -> Option<(u64, Stored)> {
+    fn take(
+        &self,
+        queue: &Arc<Queue>,
+        permit: OwnedSemaphorePermit,
+    ) -> Option<(u64, StoredMessage)> {
         let mut outstanding = self.lock();
         // A bus that is closing has given everything back already; nothing may leave after that.
         if self.closed.is_cancelled() {
@@ -300,7 +304,7 @@ impl Shared {
         outstanding.next_tag += 1;
         outstanding.held.insert(
             tag,
-            Held {
+            HeldMessage {
                 queue: Arc::clone(queue),
                 position,
                 message: message.clone(),
@@ -311,7 +315,7 @@ impl Shared {
     }
 }
 
-impl Held {
+impl HeldMessage {
     fn give_back(mut self) {
         self.message.redelivered = true;
         self.queue.lock().ready.insert(self.position, self.message);
@@ -320,7 +324,7 @@ impl Held {
 }
 
 impl Queue {
-    fn push(&self, message: Stored) {
+    fn push(&self, message: StoredMessage) {
         let mut state = self.lock();
         let position = state.next_position;
         state.next_position += 1;
@@ -332,7 +336,7 @@ impl Queue {
     /// Keeps a queue of dead letters within its bounds, as a broker does.
     fn drop_oldest(&self) {
         let mut state = self.lock();
-        let size = |stored: &Stored| stored.message.body.len();
+        let size = |stored: &StoredMessage| stored.message.body.len();
         let mut bytes: usize = state.ready.values().map(size).sum();
         while state.ready.len() > MAX_DEAD_LETTERS || bytes > MAX_DEAD_LETTERS_BYTES {
             let Some((_, oldest)) = state.ready.pop_first() else {
@@ -356,7 +360,7 @@ struct InProcessSource {
 }
 
 impl InProcessSource {
-    async fn wait_for_message(&self) -> Option<(u64, Stored)> {
+    async fn wait_for_message(&self) -> Option<(u64, StoredMessage)> {
         loop {
             let permit = Arc::clone(&self.permits).acquire_owned().await.ok()?;
             // Registered before looking, so that an arrival in between is not missed.
@@ -420,7 +424,7 @@ impl Settle for InProcessSettle {
 
     async fn publish_dead_letter(
         &self,
-        message: &Outgoing,
+        message: &OutgoingMessage,
         note: &DeadLetterNote,
     ) -> Result<(), BusError> {
         self.shared
@@ -466,7 +470,7 @@ mod tests {
             });
         }
         for number in 0..MESSAGES {
-            let message = Outgoing::cloud_event(Uuid::from_u128(number), b"{}".to_vec());
+            let message = OutgoingMessage::cloud_event(Uuid::from_u128(number), b"{}".to_vec());
             writer.publish(&queue, &message).await.unwrap();
         }
         tokio::time::timeout(std::time::Duration::from_secs(60), async {

@@ -1,6 +1,6 @@
 //! The message bus between the scheduler and the compute agents.
 //!
-//! One contract ([`Bus`]), two carriers: [`AmqpBus`] speaks AMQP 0-9-1 to RabbitMQ through lapin,
+//! One contract ([`Bus`]), two transports: [`AmqpBus`] speaks AMQP 0-9-1 to RabbitMQ through lapin,
 //! and [`InProcessBus`] carries messages inside one process for the embedded mode. Both pass the
 //! same conformance suite (`tests/bus/suite.rs`). The contract is written down once, in
 //! [`mod@bus`].
@@ -26,7 +26,9 @@ mod status;
 
 pub use amqp::{AmqpBus, AmqpConfig, BrokerUrl, BusIdentity, QueueKind};
 pub use backoff::BackoffPolicy;
-pub use bus::{BodyLimit, Bus, MAX_BODY_BYTES, MAX_DEAD_LETTERS, MAX_DEAD_LETTERS_BYTES, Outgoing};
+pub use bus::{
+    BodyLimit, Bus, MAX_BODY_BYTES, MAX_DEAD_LETTERS, MAX_DEAD_LETTERS_BYTES, OutgoingMessage,
+};
 pub use delivery::{
     DEAD_LETTER_BODY_BYTES, DeadLetterNote, Delivery, Subscription, SubscriptionState,
 };

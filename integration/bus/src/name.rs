@@ -107,7 +107,7 @@ impl QueuePrefix {
     }
 }
 
-/// A queue name that every carrier accepts. Made by [`QueuePrefix`]; cheap to clone.
+/// A queue name that every transport accepts. Made by [`QueuePrefix`]; cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueName {
     prefix: QueuePrefix,

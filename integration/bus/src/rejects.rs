@@ -158,7 +158,7 @@ impl Rejects {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bus, InProcessBroker, Outgoing, QueuePrefix};
+    use crate::{Bus, InProcessBroker, OutgoingMessage, QueuePrefix};
     use uuid::Uuid;
 
     #[test]
@@ -204,7 +204,7 @@ mod tests {
         let rejects = Rejects::default();
         let mut kept = 0;
         for number in 0..500 {
-            let message = Outgoing::cloud_event(Uuid::from_u128(number), b"no".to_vec());
+            let message = OutgoingMessage::cloud_event(Uuid::from_u128(number), b"no".to_vec());
             bus.publish(&queue, &message).await.unwrap();
             let delivery = subscription.next().await.unwrap();
             assert!(!delivery.redelivered);
@@ -215,7 +215,7 @@ mod tests {
         for _ in 0..BURST {
             letters.next().await.unwrap().ack().await;
         }
-        let last = Outgoing::cloud_event(Uuid::from_u128(999), b"the next one".to_vec());
+        let last = OutgoingMessage::cloud_event(Uuid::from_u128(999), b"the next one".to_vec());
         bus.publish(&queue.dead_letter(), &last).await.unwrap();
         let next = letters.next().await.unwrap();
         assert_eq!(next.message_id, last.message_id, "a letter too many");

@@ -1,6 +1,6 @@
 //! How the connection to the broker is, for health checks and metrics.
 //!
-//! The AMQP carrier has two connections (see `amqp/mod.rs`); what is shown is the worse of the two.
+//! The AMQP transport has two connections (see `amqp/mod.rs`). The status is that of the worse one.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;

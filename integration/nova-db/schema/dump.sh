@@ -27,7 +27,7 @@ for database in nova_api nova_cell0 nova_cell1; do
 done
 cat >"$work/nova.conf" <<CONF
 [DEFAULT]
-transport_url = rabbit://nobody@127.0.0.1/
+transport_url = rabbit://unused@127.0.0.1/
 state_path = $work
 log_file = $work/nova.log
 [api_database]

@@ -39,12 +39,12 @@ struct Inner {
     config: NovaDbConfig,
     api: DatabasePool,
     main: DatabasePool,
-    known: RwLock<Known>,
+    known: RwLock<KnownCells>,
 }
 
 /// The cells as last read.
 #[derive(Debug, Default)]
-struct Known {
+struct KnownCells {
     mappings: Vec<CellMapping>,
     /// By UUID: the URL that the handle was made from, and the handle or why there is none.
     handles: HashMap<String, (Secret, Result<CellDb, NovaDbError>)>,
@@ -203,7 +203,7 @@ impl NovaDb {
         self.known().mappings.clone()
     }
 
-    fn known(&self) -> RwLockReadGuard<'_, Known> {
+    fn known(&self) -> RwLockReadGuard<'_, KnownCells> {
         self.inner
             .known
             .read()

@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_nobody_does_not_wait() {
+    fn only_a_caller_that_is_gone_does_not_wait() {
         assert!(CallerWait::Build.waits());
         assert!(CallerWait::Task("migrating".to_owned()).waits());
         assert!(!CallerWait::Gone(String::new()).waits());

@@ -24,7 +24,7 @@ pub struct Session {
 }
 
 struct Inner {
-    way: Way,
+    way: Connection,
     auth: AuthOptions,
     options: SessionOptions,
     token: RwLock<Option<Arc<Token>>>,
@@ -36,7 +36,7 @@ struct Inner {
 }
 
 /// How requests reach a service.
-enum Way {
+enum Connection {
     Http(reqwest::Client),
     InProcess(Arc<dyn Transport>),
 }
@@ -55,7 +55,7 @@ impl Session {
     /// # Errors
     /// [`OpenStackError::Config`] if certificates cannot be read.
     pub fn new(auth: AuthOptions, options: SessionOptions) -> Result<Self, OpenStackError> {
-        let way = Way::Http(tls::client(&auth.tls, &options)?);
+        let way = Connection::Http(tls::client(&auth.tls, &options)?);
         Ok(Self::over_way(way, auth, options))
     }
 
@@ -70,13 +70,13 @@ impl Session {
             timeout: None,
         };
         Self::over_way(
-            Way::InProcess(transport),
+            Connection::InProcess(transport),
             auth,
             SessionOptions::new("in-process"),
         )
     }
 
-    fn over_way(way: Way, auth: AuthOptions, options: SessionOptions) -> Self {
+    fn over_way(way: Connection, auth: AuthOptions, options: SessionOptions) -> Self {
         let token = match &auth.method {
             AuthMethod::AdminToken { token } => Some(Arc::new(Token::fixed(token.clone()))),
             _ => None,

@@ -26,7 +26,7 @@ pub struct Config {
     dirs: Vec<PathBuf>,
     environment: BTreeMap<String, String>,
     /// In the order in which they were read: what comes later wins.
-    parsed: Vec<Parsed>,
+    parsed: Vec<ParsedFile>,
     /// Options whose defaults and older names count where a variable names them.
     known: HashMap<(String, &'static str), Opt>,
     /// Defaults that are known only here: the name of the machine, its address.
@@ -55,7 +55,7 @@ impl fmt::Debug for FileValue {
 }
 
 #[derive(Clone)]
-struct Parsed {
+struct ParsedFile {
     path: PathBuf,
     /// Values by group and name, each with its line.
     values: HashMap<(String, String), Vec<(String, usize)>>,
@@ -241,7 +241,7 @@ impl Config {
     pub fn texts(&self, option: &Opt) -> Result<Vec<(String, ValueLocation)>> {
         let mut texts = self.found(option);
         for (text, place) in &mut texts {
-            let reading = Reading::of(option.group, option.name, place.clone());
+            let reading = ValueReader::of(option.group, option.name, place.clone());
             *text = self.substituted(text, &reading)?;
         }
         Ok(texts)
@@ -265,7 +265,7 @@ impl Config {
         self.defaults.get(&key).cloned().or_else(declared)
     }
 
-    fn read_all(&self) -> Result<Vec<Parsed>> {
+    fn read_all(&self) -> Result<Vec<ParsedFile>> {
         let mut all = Vec::new();
         for file in &self.files {
             all.push(read_file(file)?);
@@ -287,7 +287,7 @@ impl Config {
         match self.last(&[(group, name)]) {
             None => Ok(None),
             Some((text, place)) => self
-                .substituted(&text, &Reading::of(group, name, place))
+                .substituted(&text, &ValueReader::of(group, name, place))
                 .map(Some),
         }
     }
@@ -301,7 +301,7 @@ impl Config {
         self.value_at(option, None)
     }
 
-    fn value_at(&self, option: &Opt, outer: Option<&Reading<'_>>) -> Result<Option<Value>> {
+    fn value_at(&self, option: &Opt, outer: Option<&ValueReader<'_>>) -> Result<Option<Value>> {
         let mut found = self.found(option);
         if found.is_empty() {
             found.extend(
@@ -312,7 +312,7 @@ impl Config {
         let mut values = Vec::new();
         for (text, place) in found {
             let reading = match outer {
-                None => Reading::of(option.group, option.name, place),
+                None => ValueReader::of(option.group, option.name, place),
                 Some(outer) => outer.below(option.group, option.name, place),
             };
             let text = self.substituted(&text, &reading)?;
@@ -381,7 +381,7 @@ impl Config {
         Some((variable, text))
     }
 
-    fn substituted(&self, text: &str, reading: &Reading<'_>) -> Result<String> {
+    fn substituted(&self, text: &str, reading: &ValueReader<'_>) -> Result<String> {
         if !text.contains('$') {
             return Ok(text.to_owned());
         }
@@ -403,7 +403,7 @@ impl Config {
 
     /// What a variable stands for: `group.name`, else the option of the same group, else that of
     /// `DEFAULT`.
-    fn variable_value(&self, variable: &str, reading: &Reading<'_>) -> Result<String> {
+    fn variable_value(&self, variable: &str, reading: &ValueReader<'_>) -> Result<String> {
         if reading.depth >= DEPTH {
             let why = "variables stand for each other without end";
             return Err(reading.wrong(variable, why));
@@ -436,7 +436,7 @@ impl Config {
 }
 
 /// A value on its way: for errors, and so that it comes to an end.
-struct Reading<'a> {
+struct ValueReader<'a> {
     group: &'a str,
     name: &'a str,
     place: ValueLocation,
@@ -445,7 +445,7 @@ struct Reading<'a> {
     left: Rc<Cell<usize>>,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> ValueReader<'a> {
     fn of(group: &'a str, name: &'a str, place: ValueLocation) -> Self {
         Self {
             group,
@@ -457,8 +457,8 @@ impl<'a> Reading<'a> {
     }
 
     /// A value that this one stands for.
-    fn below<'b>(&self, group: &'b str, name: &'b str, place: ValueLocation) -> Reading<'b> {
-        Reading {
+    fn below<'b>(&self, group: &'b str, name: &'b str, place: ValueLocation) -> ValueReader<'b> {
+        ValueReader {
             group,
             name,
             place,
@@ -485,7 +485,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-impl Parsed {
+impl ParsedFile {
     fn place(&self, line: usize) -> ValueLocation {
         ValueLocation::Line {
             file: self.path.clone(),
@@ -505,7 +505,7 @@ fn unreadable(path: &Path, source: std::io::Error) -> ConfigError {
     }
 }
 
-fn read_file(path: &Path) -> Result<Parsed> {
+fn read_file(path: &Path) -> Result<ParsedFile> {
     let bytes = std::fs::read(path).map_err(|source| unreadable(path, source))?;
     let wrong = |(line, what): (usize, &'static str)| ConfigError::Line {
         path: path.to_owned(),
@@ -520,7 +520,7 @@ fn read_file(path: &Path) -> Result<Parsed> {
     parsed(path, &text)
 }
 
-fn parsed(path: &Path, text: &str) -> Result<Parsed> {
+fn parsed(path: &Path, text: &str) -> Result<ParsedFile> {
     let wrong = |(line, what): (usize, &'static str)| ConfigError::Line {
         path: path.to_owned(),
         line,
@@ -533,7 +533,7 @@ fn parsed(path: &Path, text: &str) -> Result<Parsed> {
             .or_default()
             .push((assignment.value, assignment.line));
     }
-    Ok(Parsed {
+    Ok(ParsedFile {
         path: path.to_owned(),
         values,
     })

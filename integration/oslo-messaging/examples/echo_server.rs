@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oslo_messaging::{
-    Endpoint, EndpointTarget, Handled, IncomingCall, RabbitOptions, RemoteError, RpcServer,
+    Endpoint, EndpointTarget, HandlerFuture, IncomingCall, RabbitOptions, RemoteError, RpcServer,
     ServerOptions, Target, Transport, TransportUrl,
 };
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ impl Endpoint for Echo {
         &["echo", "sleep", "fail"]
     }
 
-    fn handle(&self, call: IncomingCall) -> Handled<'_> {
+    fn handle(&self, call: IncomingCall) -> HandlerFuture<'_> {
         Box::pin(async move {
             // People and tests want to see when the work begins.
             #[allow(clippy::print_stdout)]

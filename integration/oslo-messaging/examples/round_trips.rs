@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use ebbtide_runtime::clock;
 use oslo_messaging::{
-    AckMode, CallOptions, Endpoint, EndpointTarget, Handled, IncomingCall, Map, RabbitOptions,
-    RpcClient, RpcServer, ServerOptions, Target, Transport, TransportUrl,
+    AckMode, CallOptions, Endpoint, EndpointTarget, HandlerFuture, IncomingCall, Map,
+    RabbitOptions, RpcClient, RpcServer, ServerOptions, Target, Transport, TransportUrl,
 };
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -28,7 +28,7 @@ impl Endpoint for Echo {
         &["echo"]
     }
 
-    fn handle(&self, call: IncomingCall) -> Handled<'_> {
+    fn handle(&self, call: IncomingCall) -> HandlerFuture<'_> {
         Box::pin(async move { Ok(Value::Object(call.args)) })
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::{Endpoint, EndpointTarget, Handled, IncomingCall, RemoteError, RpcVersion};
+use crate::{Endpoint, EndpointTarget, HandlerFuture, IncomingCall, RemoteError, RpcVersion};
 
 /// The version of a request that names none.
 const DEFAULT_VERSION: &str = "1.0";
@@ -72,7 +72,7 @@ impl Endpoint for PingEndpoint {
         &["oslo_rpc_server_ping"]
     }
 
-    fn handle(&self, _: IncomingCall) -> Handled<'_> {
+    fn handle(&self, _: IncomingCall) -> HandlerFuture<'_> {
         Box::pin(async move { Ok(Value::String("pong".to_owned())) })
     }
 }
@@ -90,7 +90,7 @@ mod tests {
         fn methods(&self) -> &[&str] {
             self.1
         }
-        fn handle(&self, _: IncomingCall) -> Handled<'_> {
+        fn handle(&self, _: IncomingCall) -> HandlerFuture<'_> {
             Box::pin(async { Ok(Value::Null) })
         }
     }

@@ -45,7 +45,7 @@ impl EndpointTarget {
 /// [`Endpoint`] is no `async_trait`: the bounds of its method on lifetimes make the compiler prove
 /// for each endpoint anew that all futures below it may change threads, which takes seconds for a
 /// large service.
-pub type Handled<'a> = BoxFuture<'a, Result<Value, RemoteError>>;
+pub type HandlerFuture<'a> = BoxFuture<'a, Result<Value, RemoteError>>;
 
 /// A set of methods of one interface in one version.
 ///
@@ -67,7 +67,7 @@ pub trait Endpoint: Send + Sync {
     /// # Errors
     ///
     /// What the caller gets as an exception.
-    fn handle(&self, call: IncomingCall) -> Handled<'_>;
+    fn handle(&self, call: IncomingCall) -> HandlerFuture<'_>;
 }
 
 /// By which queue a request came.

@@ -33,7 +33,8 @@ pub mod wire;
 
 pub use client::{CallOptions, RpcClient};
 pub use endpoint::{
-    ArrivalQueue, CallEnd, CallState, CallerState, Endpoint, EndpointTarget, Handled, IncomingCall,
+    ArrivalQueue, CallEnd, CallState, CallerState, Endpoint, EndpointTarget, HandlerFuture,
+    IncomingCall,
 };
 pub use error::MessagingError;
 pub use notifier::{Notification, Notifier, NotifierFormat, NotifierOptions, Priority};

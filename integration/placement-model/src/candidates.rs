@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 /// What is asked for.
 #[derive(Default)]
-struct Wanted {
+struct CandidateQuery {
     resources: BTreeMap<String, u64>,
     required: BTreeSet<String>,
     forbidden: BTreeSet<String>,
@@ -17,7 +17,7 @@ struct Wanted {
     limit: Option<usize>,
 }
 
-impl Wanted {
+impl CandidateQuery {
     fn read(query: &str) -> Result<Self, Refusal> {
         let mut wanted = Self::default();
         for (key, value) in parameters(query) {
@@ -60,7 +60,7 @@ impl Wanted {
 
 impl Model {
     pub(crate) fn candidates(&self, query: &str) -> Result<ModelResponse, Refusal> {
-        let wanted = Wanted::read(query)?;
+        let wanted = CandidateQuery::read(query)?;
         let mut found: Vec<(Uuid, &Provider)> = self
             .providers()
             .filter(|(uuid, provider)| self.offers(*uuid, provider, &wanted))
@@ -87,7 +87,7 @@ impl Model {
         clippy::cast_precision_loss,
         reason = "Placement reckons in floats, too"
     )]
-    fn offers(&self, uuid: Uuid, provider: &Provider, wanted: &Wanted) -> bool {
+    fn offers(&self, uuid: Uuid, provider: &Provider, wanted: &CandidateQuery) -> bool {
         let fits = |(class, amount): (&String, &u64)| {
             provider.inventories.get(class).is_some_and(|of| {
                 let used = self.used(uuid, class);

@@ -61,7 +61,7 @@ pub struct RecordedRequest {
 }
 
 #[derive(Debug)]
-struct Planned {
+struct PlannedFault {
     /// How what is asked begins.
     what: String,
     /// So many more such requests go through before it happens.
@@ -74,7 +74,7 @@ struct Planned {
 #[derive(Debug, Default)]
 struct State {
     model: Model,
-    planned: Vec<Planned>,
+    planned: Vec<PlannedFault>,
     seen: Vec<RecordedRequest>,
 }
 
@@ -129,7 +129,7 @@ impl InProcess {
     /// After `skip` such requests, the next `times` do.
     pub fn plan(&self, what: &str, skip: u32, times: u32, step: ScriptedStep) {
         let what = what.to_owned();
-        self.state().planned.push(Planned {
+        self.state().planned.push(PlannedFault {
             what,
             skip,
             times,

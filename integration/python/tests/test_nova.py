@@ -121,7 +121,7 @@ class NovasWeighers(unittest.TestCase):
 
     def test_who_is_not_served_is_said_with_who_is(self):
         with self.assertRaises(grpc.RpcError) as refused:
-            self.ask('Describe', wire.DescribeRequest(plugin='nobody'), wire.Description)
+            self.ask('Describe', wire.DescribeRequest(plugin='absent'), wire.Description)
         self.assertEqual(refused.exception.code(), grpc.StatusCode.NOT_FOUND)
         self.assertIn(path('RAMWeigher'), refused.exception.details())
 

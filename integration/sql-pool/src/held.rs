@@ -62,13 +62,13 @@ pub(super) struct HeldConnections<D: Database> {
 
 struct State<D: Database> {
     /// The one that was used last is used next, so that it needs no test.
-    idle: Vec<Held<D>>,
+    idle: Vec<HeldConnection<D>>,
     /// Queries that wait for the pool. While there are any, nothing is kept from it.
     waiting: usize,
     is_closed: bool,
 }
 
-struct Held<D: Database> {
+struct HeldConnection<D: Database> {
     connection: PoolConnection<D>,
     /// Since it was taken from the pool.
     held: Stopwatch,
@@ -76,7 +76,7 @@ struct Held<D: Database> {
     used: Stopwatch,
 }
 
-impl<D: Database> Held<D> {
+impl<D: Database> HeldConnection<D> {
     fn is_due(&self) -> bool {
         self.held.elapsed() >= LONGEST
     }
@@ -135,12 +135,12 @@ impl<D: Database> HeldConnections<D> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take_idle(&self) -> Vec<Held<D>> {
+    fn take_idle(&self) -> Vec<HeldConnection<D>> {
         std::mem::take(&mut self.state().idle)
     }
 
     /// An idle connection, or one of the pool.
-    async fn take(&self) -> Result<Held<D>, DbErr> {
+    async fn take(&self) -> Result<HeldConnection<D>, DbErr> {
         let waiting = loop {
             let mut held = {
                 let mut state = self.state();
@@ -161,7 +161,7 @@ impl<D: Database> HeldConnections<D> {
         };
         let connection = self.pool.acquire().await.map_err(not_acquired)?;
         drop(waiting);
-        Ok(Held {
+        Ok(HeldConnection {
             connection,
             held: Stopwatch::start(),
             used: Stopwatch::start(),
@@ -169,11 +169,11 @@ impl<D: Database> HeldConnections<D> {
     }
 
     /// Keeps a connection for the next query, or gives it back to the pool.
-    fn keep(&self, mut held: Held<D>) {
+    fn keep(&self, mut held: HeldConnection<D>) {
         held.used = Stopwatch::start();
         let mut due = Vec::new();
         let mut state = self.state();
-        if state.idle.first().is_some_and(Held::is_due) {
+        if state.idle.first().is_some_and(HeldConnection::is_due) {
             due.extend(state.idle.extract_if(.., |idle| idle.is_due()));
         }
         let is_kept = state.waiting == 0

@@ -14,9 +14,9 @@ use sea_orm::sqlx::{MySql, MySqlPool, PgPool, Postgres};
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, QueryResult, Statement};
 
 /// Where queries of one database run.
-pub struct QueryConnections(Way);
+pub struct QueryConnections(ConnectionKind);
 
-enum Way {
+enum ConnectionKind {
     MySql(HeldConnections<MySql>),
     Postgres(HeldConnections<Postgres>),
     /// SQLite has no server, and its pool's test costs nothing.
@@ -28,19 +28,19 @@ impl QueryConnections {
     /// the pool, for its other users.
     #[must_use]
     pub fn mysql(pool: MySqlPool, size: u32) -> Self {
-        Self(Way::MySql(HeldConnections::new(pool, size)))
+        Self(ConnectionKind::MySql(HeldConnections::new(pool, size)))
     }
 
     /// The same for PostgreSQL.
     #[must_use]
     pub fn postgres(pool: PgPool, size: u32) -> Self {
-        Self(Way::Postgres(HeldConnections::new(pool, size)))
+        Self(ConnectionKind::Postgres(HeldConnections::new(pool, size)))
     }
 
     /// Of a pool that keeps all of its connections.
     #[must_use]
     pub fn pool(connection: DatabaseConnection) -> Self {
-        Self(Way::Pool(connection))
+        Self(ConnectionKind::Pool(connection))
     }
 
     /// Runs a query.
@@ -50,9 +50,9 @@ impl QueryConnections {
     pub async fn query_all(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
         // The driver's futures are large, and callers keep several of them.
         match &self.0 {
-            Way::MySql(held) => Box::pin(held.query_all(statement)).await,
-            Way::Postgres(held) => Box::pin(held.query_all(statement)).await,
-            Way::Pool(connection) => connection.query_all_raw(statement).await,
+            ConnectionKind::MySql(held) => Box::pin(held.query_all(statement)).await,
+            ConnectionKind::Postgres(held) => Box::pin(held.query_all(statement)).await,
+            ConnectionKind::Pool(connection) => connection.query_all_raw(statement).await,
         }
     }
 
@@ -69,9 +69,9 @@ impl QueryConnections {
     /// which waits for its connections.
     pub fn release(&self) {
         match &self.0 {
-            Way::MySql(held) => held.release(),
-            Way::Postgres(held) => held.release(),
-            Way::Pool(_) => {}
+            ConnectionKind::MySql(held) => held.release(),
+            ConnectionKind::Postgres(held) => held.release(),
+            ConnectionKind::Pool(_) => {}
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::config::{AgentIdentity, Config};
 use std::net::SocketAddr;
 
 /// The addresses on which the service really listens.
-pub(crate) struct Listening {
+pub(crate) struct ListenAddresses {
     pub(crate) grpc: SocketAddr,
     pub(crate) http: SocketAddr,
     /// True if agents are connected over a broker, not in this process.
@@ -12,7 +12,7 @@ pub(crate) struct Listening {
 }
 
 /// One warning for each open access.
-pub(crate) fn warnings(config: &Config, at: &Listening) -> Vec<String> {
+pub(crate) fn warnings(config: &Config, at: &ListenAddresses) -> Vec<String> {
     let mut lines = Vec::new();
     for (section, address, tls) in [
         ("grpc", at.grpc, &config.grpc.tls),
@@ -47,8 +47,8 @@ mod tests {
     use crate::config::Bus;
     use std::path::PathBuf;
 
-    fn at(grpc: &str, broker: bool) -> Listening {
-        Listening {
+    fn at(grpc: &str, broker: bool) -> ListenAddresses {
+        ListenAddresses {
             grpc: grpc.parse().unwrap(),
             http: "127.0.0.1:2".parse().unwrap(),
             broker,

@@ -6,7 +6,7 @@
 //! between the two, the record is written twice.
 
 use crate::Tasks;
-use crate::duty::Duty;
+use crate::lease::HeldLease;
 use ebbtide_model::record::REMEMBER_GONE;
 use ebbtide_model::{Seconds, Timestamp};
 use ebbtide_runtime::clock;
@@ -32,7 +32,7 @@ pub(crate) struct ArchivePolicy {
 }
 
 /// Starts the archive task. Only the scheduler on duty does the work.
-pub(crate) fn start(store: Store, duty: Duty, policy: ArchivePolicy, tasks: &Tasks) {
+pub(crate) fn start(store: Store, duty: HeldLease, policy: ArchivePolicy, tasks: &Tasks) {
     let stop = tasks.stop().clone();
     tasks.spawn("archive", async move {
         while pause(&stop, EVERY).await {

@@ -1,8 +1,8 @@
 //! Metrics and health over HTTP.
 
 use crate::Tasks;
-use crate::duty::Duty;
 use crate::gate::{Credentials, Gate, counted_as};
+use crate::lease::HeldLease;
 use crate::metrics::Metrics;
 use crate::outbox::Outbox;
 use crate::plugins::Plugins;
@@ -25,7 +25,7 @@ use tokio::sync::watch;
 pub(crate) struct Pages {
     pub(crate) region_actor: RegionActor,
     pub(crate) outbox: Outbox,
-    pub(crate) duty: Duty,
+    pub(crate) duty: HeldLease,
     pub(crate) metrics: Metrics,
     pub(crate) bus: watch::Receiver<BusStatus>,
     pub(crate) gate: Gate,

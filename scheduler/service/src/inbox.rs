@@ -3,9 +3,9 @@
 
 use crate::Tasks;
 use crate::agent_logins::AgentLogins;
-use crate::duty::Duty;
 use crate::error::ServiceError;
 use crate::fail_points;
+use crate::lease::HeldLease;
 use crate::metrics::Metrics;
 use crate::region_actor::RegionActor;
 use ebbtide_access::AccessError;
@@ -39,7 +39,7 @@ pub(crate) struct Reader {
     pub(crate) prefix: QueuePrefix,
     pub(crate) region_actor: RegionActor,
     pub(crate) metrics: Metrics,
-    pub(crate) duty: Duty,
+    pub(crate) duty: HeldLease,
     pub(crate) speakers: AgentLogins,
     /// Size limit of reports in bytes. Larger ones are rejected without parsing.
     pub(crate) most_bytes: usize,

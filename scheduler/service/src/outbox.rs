@@ -10,7 +10,7 @@ use crate::fail_points;
 use crate::metrics::Metrics;
 use crate::region_actor::RegionActor;
 use crate::traces::message_name;
-use ebbtide_bus::{Bus, BusError, Outgoing, QueuePrefix};
+use ebbtide_bus::{Bus, BusError, OutgoingMessage, QueuePrefix};
 use ebbtide_model::MessageId;
 use ebbtide_model::message::Message;
 use ebbtide_model::record::{Change, OutboxMessage};
@@ -258,7 +258,8 @@ impl Sender {
         let queue = self.prefix.agent(host)?;
         let mut span = span_of(message);
         let header = span.context().map(|context| context.to_string());
-        let outgoing = Outgoing::cloud_event(message.id.0, message.body.clone()).traced(header);
+        let outgoing =
+            OutgoingMessage::cloud_event(message.id.0, message.body.clone()).traced(header);
         let sent = match self.bus.publish(&queue, &outgoing).await {
             // The agent has never run, because it declares its queue when it starts. The queue
             // keeps the message until then.

@@ -1,18 +1,18 @@
 //! Start and shutdown of the service.
 
 use crate::Tasks;
-use crate::access_warnings::{self, Listening};
+use crate::access_warnings::{self, ListenAddresses};
 use crate::advice::LifeTimes;
 use crate::agent_logins::AgentLogins;
 use crate::agent_queues::AgentQueues;
 use crate::archive;
 use crate::cloud::{Api, RegionView, Standalone};
 use crate::config::{AgentIdentity, Config, LogFormat, Tls};
-use crate::duty::{self, Duty, LeaseApplicant, OtherHolder};
 use crate::error::ServiceError;
 use crate::gate::Gate;
 use crate::grpc;
 use crate::http::{self, Pages};
+use crate::lease::{self, HeldLease, LeaseApplicant, OtherHolder};
 use crate::metrics::Metrics;
 use crate::outbox::{self, Outbox, Sender};
 use crate::plugins::Plugins;
@@ -42,7 +42,7 @@ pub struct NamedBus {
 }
 
 /// A running service.
-pub struct Running {
+pub struct RunningScheduler {
     /// Address of the API: gRPC and REST.
     pub grpc: SocketAddr,
     /// Address of metrics and health.
@@ -53,7 +53,7 @@ pub struct Running {
     tasks: Tasks,
 }
 
-impl Running {
+impl RunningScheduler {
     /// The plugins in use.
     #[must_use]
     pub fn plugins(&self) -> &Plugins {
@@ -140,10 +140,13 @@ pub fn open_bus(config: &Config) -> Result<NamedBus, ServiceError> {
 /// it.
 pub async fn start(
     config: Config,
-    carrier: NamedBus,
+    bus: NamedBus,
     stop: CancellationToken,
-) -> Result<Running, ServiceError> {
-    let NamedBus { name: carrier, bus } = carrier;
+) -> Result<RunningScheduler, ServiceError> {
+    let NamedBus {
+        name: bus_kind,
+        bus,
+    } = bus;
     config.check()?;
     let prefix = QueuePrefix::new(&config.bus.prefix)?;
     let plugins = Plugins::load(&config)?;
@@ -160,10 +163,10 @@ pub async fn start(
     let metrics = Metrics::new();
     let gate = Gate::open(&config, metrics.refusals())?;
     let rest = grpc::rest_layer(&gate, config.grpc.tls.is_some())?;
-    let at = Listening {
+    let at = ListenAddresses {
         grpc: grpc_port.address,
         http: http_port.address,
-        broker: carrier == "amqp",
+        broker: bus_kind == "amqp",
     };
     for line in access_warnings::warnings(&config, &at) {
         tracing::warn!("{line}");
@@ -183,7 +186,7 @@ pub async fn start(
         holder,
         ttl: Seconds(config.database.lease_seconds),
     };
-    let duty = Duty::new(first_lease(&applicant, &stop).await?);
+    let duty = HeldLease::new(first_lease(&applicant, &stop).await?);
     let tasks = Tasks::new(stop);
     plugins.live().begin(store.plugins()).await?;
     plugins.live().follow(&tasks);
@@ -207,7 +210,7 @@ pub async fn start(
         &tasks,
     )
     .await?;
-    duty::start(applicant, duty.clone(), bus.status(), written, &tasks);
+    lease::start(applicant, duty.clone(), bus.status(), written, &tasks);
     inbox::start(
         inbox::Reader {
             bus: Arc::clone(&bus),
@@ -265,7 +268,7 @@ pub async fn start(
         region_actor: region_actor.clone(),
         store: store.clone(),
         bus: bus.status(),
-        carrier,
+        bus_kind,
         plugins: plugins.clone(),
         policy: config.engine.policy.as_str().to_owned(),
         database: store_name.to_owned(),
@@ -297,7 +300,7 @@ pub async fn start(
     );
     grpc::serve(connections, api, gate, rest, &tasks);
     tracing::info!(%grpc, %http, session = %ids::new(), "ebbtide-scheduler is ready");
-    Ok(Running {
+    Ok(RunningScheduler {
         grpc,
         http,
         region_actor,

@@ -10,7 +10,7 @@ use ebbtide_proto::v1;
 use ebbtide_proto::v1::admin_client::AdminClient;
 use ebbtide_proto::v1::market_client::MarketClient;
 use ebbtide_runtime::clock;
-use ebbtide_scheduler::{Config, NamedBus, Running};
+use ebbtide_scheduler::{Config, NamedBus, RunningScheduler};
 use ebbtide_store::{Store, StoreConfig};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -87,7 +87,7 @@ pub(crate) fn lives(now: i64) -> Vec<Change> {
 }
 
 pub(crate) struct Region {
-    running: Option<Running>,
+    running: Option<RunningScheduler>,
     stop: CancellationToken,
     address: String,
     pub(crate) operator: String,
@@ -129,11 +129,11 @@ impl Region {
         );
         let config: Config = toml::from_str(&text).unwrap();
         let stop = CancellationToken::new();
-        let carrier = NamedBus {
+        let bus = NamedBus {
             name: "in-process",
             bus: Arc::new(InProcessBroker::new().connect()),
         };
-        let running = ebbtide_scheduler::start(config, carrier, stop.clone())
+        let running = ebbtide_scheduler::start(config, bus, stop.clone())
             .await
             .unwrap();
         let region = Self {

@@ -7,20 +7,20 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 /// An API that answers somewhere.
-pub(crate) trait Served {
+pub(crate) trait HttpService {
     fn address(&self) -> SocketAddr;
 }
 
 /// An answer.
 #[derive(Debug)]
-pub(crate) struct Answered {
+pub(crate) struct HttpAnswer {
     pub(crate) status: u16,
     /// Status line and headers, in lower case.
     pub(crate) head: String,
     pub(crate) body: String,
 }
 
-impl Answered {
+impl HttpAnswer {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|e| panic!("{e}: {}", self.body))
     }
@@ -32,7 +32,7 @@ impl Answered {
     }
 }
 
-fn curl(region: &impl Served, token: &str, path: &str, options: &[&str]) -> Command {
+fn curl(region: &impl HttpService, token: &str, path: &str, options: &[&str]) -> Command {
     let mut command = Command::new("curl");
     command
         .args(["--silent", "--show-error", "--max-time", "30"])
@@ -47,11 +47,11 @@ fn curl(region: &impl Served, token: &str, path: &str, options: &[&str]) -> Comm
 
 /// Sends a request with curl's options, and reads the answer.
 pub(crate) async fn ask(
-    region: &impl Served,
+    region: &impl HttpService,
     token: &str,
     path: &str,
     options: &[&str],
-) -> Answered {
+) -> HttpAnswer {
     let mut command = curl(region, token, path, &[&["--include"], options].concat());
     let output = command
         .output()
@@ -60,7 +60,7 @@ pub(crate) async fn ask(
     assert!(output.status.success(), "{path}: {output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
-    Answered {
+    HttpAnswer {
         status: head.split(' ').nth(1).unwrap().parse().unwrap(),
         head: head.to_lowercase(),
         body: body.to_owned(),
@@ -75,7 +75,7 @@ pub(crate) struct Events {
 
 impl Events {
     /// Starts to read.
-    pub(crate) fn of(region: &impl Served, token: &str, path: &str) -> Self {
+    pub(crate) fn of(region: &impl HttpService, token: &str, path: &str) -> Self {
         let mut command = curl(region, token, path, &["--no-buffer"]);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let stdout = child.stdout.take().unwrap();

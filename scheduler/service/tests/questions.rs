@@ -146,11 +146,11 @@ async fn every_read_only_call_is_answered_while_another_scheduler_has_the_write_
     );
     let config: Config = toml::from_str(&text).unwrap();
     let stop = CancellationToken::new();
-    let carrier = NamedBus {
+    let bus = NamedBus {
         name: "in-process",
         bus: Arc::new(InProcessBroker::new().connect()),
     };
-    let running = ebbtide_scheduler::start(config, carrier, stop.clone()).await;
+    let running = ebbtide_scheduler::start(config, bus, stop.clone()).await;
     let running = running.unwrap();
     let address = format!("http://{}", running.grpc);
     let channel = Channel::from_shared(address).unwrap().connect().await;

@@ -5,7 +5,7 @@ use ebbtide_bus::InProcessBroker;
 use ebbtide_proto::v1;
 use ebbtide_proto::v1::admin_client::AdminClient;
 use ebbtide_proto::v1::servers_client::ServersClient;
-use ebbtide_scheduler::{Config, NamedBus, Running};
+use ebbtide_scheduler::{Config, NamedBus, RunningScheduler};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -16,7 +16,7 @@ use tonic::transport::Channel;
 use tonic::{Request, Status};
 
 pub(crate) struct Region {
-    running: Option<Running>,
+    running: Option<RunningScheduler>,
     stop: CancellationToken,
     pub(crate) grpc: SocketAddr,
     pub(crate) http: SocketAddr,
@@ -29,14 +29,14 @@ pub(crate) struct Region {
 }
 
 /// A scheduler with this configuration.
-async fn run(config: &str) -> (Running, CancellationToken) {
+async fn run(config: &str) -> (RunningScheduler, CancellationToken) {
     let config: Config = toml::from_str(config).unwrap();
     let stop = CancellationToken::new();
-    let carrier = NamedBus {
+    let bus = NamedBus {
         name: "in-process",
         bus: Arc::new(InProcessBroker::new().connect()),
     };
-    let running = ebbtide_scheduler::start(config, carrier, stop.clone()).await;
+    let running = ebbtide_scheduler::start(config, bus, stop.clone()).await;
     (running.unwrap(), stop)
 }
 

@@ -11,11 +11,11 @@ mod questions;
 mod region;
 mod rest;
 
-use crate::curl::Served;
+use crate::curl::HttpService;
 use crate::region::Region;
 use std::net::SocketAddr;
 
-impl Served for Region {
+impl HttpService for Region {
     fn address(&self) -> SocketAddr {
         self.grpc
     }

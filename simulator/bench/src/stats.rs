@@ -1,6 +1,6 @@
 //! What many measurements of the same thing come to.
 
-use crate::timing::Elapsed;
+use crate::timing::ElapsedTime;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ impl Latency {
 
     /// Sums both clocks up.
     #[must_use]
-    pub fn of_both(took: &[Elapsed]) -> Self {
+    pub fn of_both(took: &[ElapsedTime]) -> Self {
         let wall: Vec<Duration> = took.iter().map(|took| took.wall).collect();
         let mut cpu: Vec<Duration> = took.iter().map(|took| took.cpu).collect();
         cpu.sort_unstable();

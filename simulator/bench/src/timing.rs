@@ -12,7 +12,7 @@ pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
 
 /// How long something took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Elapsed {
+pub struct ElapsedTime {
     /// On the clock at the wall.
     pub wall: Duration,
     /// Processor time of this thread. Other threads and processes do not count.
@@ -20,11 +20,11 @@ pub struct Elapsed {
 }
 
 /// As [`timed`], with the processor time of this thread.
-pub fn timed_cpu<T>(work: impl FnOnce() -> T) -> (T, Elapsed) {
+pub fn timed_cpu<T>(work: impl FnOnce() -> T) -> (T, ElapsedTime) {
     let before = thread_cpu();
     let (result, wall) = timed(work);
     let cpu = thread_cpu().saturating_sub(before);
-    (result, Elapsed { wall, cpu })
+    (result, ElapsedTime { wall, cpu })
 }
 
 /// Processor time that this thread has used so far.

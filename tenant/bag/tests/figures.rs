@@ -1,5 +1,5 @@
 //! Tables V to VII and figures 5 to 8, 10 and 11 with the values that docs/tenants/papers.md
-//! quotes: the fleets of Table VII, the conduct of the paper.
+//! quotes: the fleets of Table VII, the policy of the paper.
 
 use crate::common::{JOBS, job};
 use crate::paper::{figures, run, table_vii, traced, ty};
@@ -95,7 +95,7 @@ fn figures_10_and_11_are_as_the_page_says() {
             let scenario = Scenario {
                 outages: outages.clone(),
                 prices: series.clone(),
-                conduct: ExecutionPolicy::paper(on_hibernation),
+                policy: ExecutionPolicy::paper(on_hibernation),
             };
             let run = simulate(&bag, &plan, &scenario).unwrap();
             assert!(run.met, "{name}");

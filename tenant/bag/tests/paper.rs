@@ -34,10 +34,10 @@ pub fn table_vii(bag: &Bag, name: &str) -> (Plan, usize) {
     (plan_on(bag, &fleet).unwrap(), hibernates)
 }
 
-pub fn run(bag: &Bag, plan: &Plan, outages: Vec<Outage>, conduct: ExecutionPolicy) -> PlanRun {
+pub fn run(bag: &Bag, plan: &Plan, outages: Vec<Outage>, policy: ExecutionPolicy) -> PlanRun {
     let scenario = Scenario {
         outages,
-        conduct,
+        policy,
         ..Scenario::default()
     };
     let run = simulate(bag, plan, &scenario).unwrap();
@@ -61,11 +61,11 @@ pub fn figures(bag: &Bag, plan: &Plan, vm: usize, copies: bool) -> Figures {
             from: 2 * HOUR,
             end,
         });
-        let conduct = ExecutionPolicy {
+        let policy = ExecutionPolicy {
             on_hibernation,
             copies,
         };
-        run(bag, plan, outage.into_iter().collect(), conduct)
+        run(bag, plan, outage.into_iter().collect(), policy)
     };
     let wait = OnHibernation::Wait;
     Figures {

@@ -44,7 +44,7 @@ proptest! {
         prop_assert_eq!(plan.flaw(&bag), None);
         let scenario = Scenario {
             outages: real(&bag, &plan, &outages),
-            conduct: ExecutionPolicy {
+            policy: ExecutionPolicy {
                 on_hibernation: if migrate { OnHibernation::Migrate } else { OnHibernation::Wait },
                 copies: true,
             },
@@ -82,7 +82,7 @@ proptest! {
             let from = (latest as f64 * part) as u64;
             let scenario = Scenario {
                 outages: vec![Outage { vm, from, end: OutageEnd::Never }],
-                conduct: ExecutionPolicy::paper(OnHibernation::Wait),
+                policy: ExecutionPolicy::paper(OnHibernation::Wait),
                 ..Scenario::default()
             };
             prop_assert!(simulate(&bag, &plan, &scenario).unwrap().met);

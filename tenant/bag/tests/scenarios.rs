@@ -34,12 +34,12 @@ fn bag(checkpoints: Option<Checkpoints>) -> Bag {
     Bag::new(vec![task], vec![ty], rules).unwrap()
 }
 
-fn run(bag: &Bag, outages: Vec<Outage>, conduct: ExecutionPolicy, prices: Prices) -> PlanRun {
+fn run(bag: &Bag, outages: Vec<Outage>, policy: ExecutionPolicy, prices: Prices) -> PlanRun {
     let plan = plan(bag, Effort::Greedy);
     let scenario = Scenario {
         outages,
         prices,
-        conduct,
+        policy,
     };
     simulate(bag, &plan, &scenario).unwrap()
 }

@@ -46,11 +46,11 @@ pub(crate) struct AvailabilityModel {
     seen: [[f64; CLASSES]; 2],
     /// Ends seen.
     ends: [[f64; CLASSES]; 2],
-    current: Option<Current>,
+    current: Option<CurrentPeriod>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Current {
+struct CurrentPeriod {
     available: bool,
     since: i64,
     last: i64,
@@ -72,7 +72,7 @@ impl AvailabilityModel {
     /// Learns from one look. A look that is not later than the one before says nothing new.
     pub(crate) fn look(&mut self, time: i64, available: bool) {
         let Some(current) = &mut self.current else {
-            self.current = Some(Current {
+            self.current = Some(CurrentPeriod {
                 available,
                 since: time.saturating_sub(FIRST_AGE),
                 last: time,

@@ -53,6 +53,6 @@ pub use guard::SafeDecisions;
 pub use job::{DeadlineJob, HourPrices, JobCost, JobTerms, LONGEST_SECONDS};
 pub use optimum::optimum;
 pub use policies::{Decider, MOST_SLICES, PolicyKind};
-pub use read::{Recorded, SeriesKind, read_runs};
+pub use read::{RecordedSeries, SeriesKind, read_runs};
 pub use series::Series;
 pub use simulate::{JobEnd, JobState, simulate};

@@ -17,7 +17,7 @@ pub enum SeriesKind {
 
 /// A series and how it was recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recorded {
+pub struct RecordedSeries {
     pub kind: SeriesKind,
     /// The most servers at any tick: the size of the cluster that was recorded. At a tick with
     /// fewer the series says that there is none, since a job needs them all.
@@ -31,7 +31,7 @@ pub struct Recorded {
 /// # Errors
 /// [`DeadlineError::Row`] for the first row that cannot be read, [`DeadlineError::Empty`] without
 /// any.
-pub fn read_runs(text: &str) -> Result<Vec<Recorded>, DeadlineError> {
+pub fn read_runs(text: &str) -> Result<Vec<RecordedSeries>, DeadlineError> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let headers = reader
         .headers()
@@ -132,7 +132,7 @@ impl Runs {
         Ok(())
     }
 
-    fn recorded(self, name: &str) -> Result<Recorded, DeadlineError> {
+    fn recorded(self, name: &str) -> Result<RecordedSeries, DeadlineError> {
         let (kind, gap) = self.first.ok_or(DeadlineError::Empty)?;
         let most = self.servers.iter().copied().max().unwrap_or(0).max(1);
         let available = self
@@ -140,7 +140,7 @@ impl Runs {
             .iter()
             .map(|&servers| servers >= most)
             .collect();
-        Ok(Recorded {
+        Ok(RecordedSeries {
             kind,
             servers: most,
             series: Series::new(name, gap, available)?,

@@ -1,7 +1,7 @@
 //! The recorded traces: what the policies cost there.
 
 use crate::support::{POLICIES, job};
-use ebbtide_deadline::{Decider, PolicyKind, Recorded, optimum, read_runs, simulate};
+use ebbtide_deadline::{Decider, PolicyKind, RecordedSeries, optimum, read_runs, simulate};
 use ebbtide_test_data::data;
 
 const HOUR: u64 = 3_600;
@@ -10,7 +10,7 @@ const STARTS: usize = 3;
 
 /// Mean cost of a policy and of the optimum, both over the cost on demand, for the paper's 48 hours
 /// of work in so many hours.
-fn means(traces: &[Recorded], kind: PolicyKind, deadline: u64) -> (f64, f64) {
+fn means(traces: &[RecordedSeries], kind: PolicyKind, deadline: u64) -> (f64, f64) {
     let (mut paid, mut least, mut jobs) = (0.0, 0.0, 0.0);
     for trace in traces {
         let series = &trace.series;
@@ -37,8 +37,8 @@ fn ours_is_within_a_tenth_of_the_optimum_in_the_mean_and_below_the_papers_polici
     let file = data("spot-traces-skypilot/spot_traces_runs.csv");
     let text = std::fs::read_to_string(&file.path).unwrap();
     let all = read_runs(&text).unwrap();
-    let one_node = |trace: &Recorded| trace.series.name().starts_with("availability/1-node");
-    let traces: Vec<Recorded> = all.into_iter().filter(one_node).collect();
+    let one_node = |trace: &RecordedSeries| trace.series.name().starts_with("availability/1-node");
+    let traces: Vec<RecordedSeries> = all.into_iter().filter(one_node).collect();
     // Job fractions 0.8 and 0.9 of the paper.
     for deadline in [60 * HOUR, 53 * HOUR + 1_200] {
         let costs = POLICIES.map(|kind| (kind, means(&traces, kind, deadline)));

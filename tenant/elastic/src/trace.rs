@@ -39,7 +39,7 @@ impl Trace {
     /// task longer than ten years, [`ElasticError::Line`], where job n is line n;
     /// [`ElasticError::TooMany`].
     pub fn new(jobs: Vec<TraceJob>) -> Result<Self, ElasticError> {
-        let mut building = Building::default();
+        let mut building = TraceBuilder::default();
         for (at, job) in jobs.into_iter().enumerate() {
             let line = at as u64 + 1;
             let longest = (LONGEST * 1e6) as u64;
@@ -64,7 +64,7 @@ impl Trace {
     /// [`ElasticError::Line`] for what cannot be read, a line that was cut off among it,
     /// [`ElasticError::Unsorted`], [`ElasticError::Empty`], [`ElasticError::TooMany`].
     pub fn read(text: &[u8]) -> Result<Self, ElasticError> {
-        let mut building = Building::default();
+        let mut building = TraceBuilder::default();
         for (at, bytes) in text.split(|byte| *byte == b'\n').enumerate() {
             let line = at as u64 + 1;
             let wrong = |problem: String| ElasticError::Line { line, problem };
@@ -109,13 +109,13 @@ impl Trace {
 }
 
 #[derive(Default)]
-struct Building {
+struct TraceBuilder {
     jobs: Vec<TraceJob>,
     tasks: usize,
     work_us: u64,
 }
 
-impl Building {
+impl TraceBuilder {
     fn add(&mut self, line: u64, job: TraceJob) -> Result<(), ElasticError> {
         if let Some(before) = self.jobs.last()
             && job.arrival_us < before.arrival_us

@@ -67,7 +67,7 @@ const AZURE: &str = "/metadata/scheduledevents?api-version=2020-07-01";
 const TOKEN: &str = "x-aws-ec2-metadata-token";
 
 #[derive(Deserialize)]
-struct Told {
+struct NoticeAnswer {
     evacuation_id: String,
     action: String,
     not_before: String,
@@ -189,7 +189,7 @@ impl Form {
         let json = |error: serde_json::Error| wrong(error.to_string().chars().take(120).collect());
         match self {
             Self::Ebbtide => {
-                let told: Told = serde_json::from_str(body).map_err(json)?;
+                let told: NoticeAnswer = serde_json::from_str(body).map_err(json)?;
                 // A live migration does not interrupt the instance.
                 if told.action == "live-migrate" {
                     return Ok(MetadataSignal::Nothing);

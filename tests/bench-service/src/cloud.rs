@@ -4,7 +4,7 @@
 use crate::BenchOptions;
 use anyhow::{Result, bail};
 use ebbtide_bench::seeded::SeededNumbers;
-use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, Outgoing, QueuePrefix};
+use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, OutgoingMessage, QueuePrefix};
 use ebbtide_integration_tests::Region;
 use ebbtide_integration_tests::region::PATIENCE;
 use ebbtide_model::message::{Body, Heartbeat, Message};
@@ -33,7 +33,7 @@ fn host_name(number: u32) -> String {
     format!("host-{number:06}")
 }
 
-fn heartbeat(number: u32, slots: u64) -> Result<Outgoing> {
+fn heartbeat(number: u32, slots: u64) -> Result<OutgoingMessage> {
     let inventory = BTreeMap::from([
         (ResourceClass::vcpu(), Inventory::of(2 * slots)),
         (ResourceClass::memory_mb(), Inventory::of(4000 * slots)),
@@ -53,7 +53,10 @@ fn heartbeat(number: u32, slots: u64) -> Result<Outgoing> {
             storage: None,
         }),
     };
-    Ok(Outgoing::cloud_event(message.id.0, message.to_bytes()?))
+    Ok(OutgoingMessage::cloud_event(
+        message.id.0,
+        message.to_bytes()?,
+    ))
 }
 
 /// Sends one heartbeat of each host and declares its agent's queue, as an agent does when it

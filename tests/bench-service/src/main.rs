@@ -167,10 +167,10 @@ fn main() -> ExitCode {
         Err(error) => Err(error.into()),
     };
     match measured.and_then(|outcome| match outcome {
-        Outcome::Placed(report) => report.print(options.json),
-        Outcome::Evacuated(churn) => churn.print(options.json),
-        Outcome::TakenOver(takeovers) => takeovers.print(options.json),
-        Outcome::Sized(sizing) => sizing.print(options.json),
+        BenchResult::Placed(report) => report.print(options.json),
+        BenchResult::Evacuated(churn) => churn.print(options.json),
+        BenchResult::TakenOver(takeovers) => takeovers.print(options.json),
+        BenchResult::Sized(sizing) => sizing.print(options.json),
     }) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -181,7 +181,7 @@ fn main() -> ExitCode {
 }
 
 /// What was measured.
-enum Outcome {
+enum BenchResult {
     Placed(Box<LoadReport>),
     Evacuated(Box<churn::Churn>),
     TakenOver(Box<takeover::Takeovers>),
@@ -194,7 +194,7 @@ pub(crate) fn host_name(n: u32) -> String {
 }
 
 /// Hosts with real agents.
-async fn evacuate(options: &BenchOptions) -> Result<Outcome> {
+async fn evacuate(options: &BenchOptions) -> Result<BenchResult> {
     if options.clients > options.hosts {
         bail!("each caller has a host of its own: use no more --clients than --hosts");
     }
@@ -229,16 +229,16 @@ async fn evacuate(options: &BenchOptions) -> Result<Outcome> {
     if let Some(agents) = agents {
         agents.end().await?;
     }
-    Ok(Outcome::Evacuated(Box::new(churn)))
+    Ok(BenchResult::Evacuated(Box::new(churn)))
 }
 
-async fn measure(options: &BenchOptions) -> Result<Outcome> {
+async fn measure(options: &BenchOptions) -> Result<BenchResult> {
     if options.takeovers > 0 {
         let takeovers = takeover::run(options).await?;
-        return Ok(Outcome::TakenOver(Box::new(takeovers)));
+        return Ok(BenchResult::TakenOver(Box::new(takeovers)));
     }
     if options.sizing {
-        return Ok(Outcome::Sized(Box::new(sizing::run(options).await?)));
+        return Ok(BenchResult::Sized(Box::new(sizing::run(options).await?)));
     }
     if options.evacuate {
         return evacuate(options).await;
@@ -297,5 +297,5 @@ async fn measure(options: &BenchOptions) -> Result<Outcome> {
         done,
     };
     let report = LoadReport::of(options, &window, Machine::here());
-    Ok(Outcome::Placed(Box::new(report)))
+    Ok(BenchResult::Placed(Box::new(report)))
 }

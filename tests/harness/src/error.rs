@@ -114,7 +114,7 @@ pub enum Error {
     DirectoryBusy(PathBuf),
     /// The unprivileged user cannot reach the directory.
     #[error(
-        "EB-HARNESS-011: servers started by root run as `nobody`, who may not enter {}; \
+        "EB-HARNESS-011: servers started by root run as an unprivileged user, who may not enter {}; \
          choose a directory below one that all users may enter (for example /var/tmp), or do not run as root", .0.display()
     )]
     Unreachable(PathBuf),

@@ -28,7 +28,7 @@ enum Task {
     /// started; 127: COMMAND is not there.
     Run {
         #[command(flatten)]
-        wanted: Wanted,
+        wanted: ServerSelection,
         /// The command and its arguments.
         #[arg(last = true, required = true, value_name = "COMMAND")]
         command: Vec<OsString>,
@@ -39,7 +39,7 @@ enum Task {
     /// started or ended by itself.
     Serve {
         #[command(flatten)]
-        wanted: Wanted,
+        wanted: ServerSelection,
         /// The directory for data, logs and services.json. As root, for the databases: one that all
         /// users may enter.
         #[arg(long, value_name = "DIR")]
@@ -49,7 +49,7 @@ enum Task {
 
 /// Which servers.
 #[derive(Debug, Clone, Copy, Args)]
-struct Wanted {
+struct ServerSelection {
     /// Start a RabbitMQ.
     #[arg(long)]
     rabbitmq: bool,

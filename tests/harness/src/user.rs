@@ -14,7 +14,7 @@ pub(crate) enum RunAs {
     /// root.
     Root,
     /// The caller is root. Numeric user and group of the unprivileged account.
-    Nobody { uid: u32, gid: u32 },
+    Unprivileged { uid: u32, gid: u32 },
 }
 
 impl RunAs {
@@ -32,14 +32,14 @@ impl RunAs {
                 Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
             })
             .unwrap_or((65534, 65534));
-        Self::Nobody { uid, gid }
+        Self::Unprivileged { uid, gid }
     }
 
     /// Arguments for `setpriv` that make the change.
     pub(crate) fn setpriv_arguments(self) -> Vec<OsString> {
         match self {
             Self::Caller | Self::Root => Vec::new(),
-            Self::Nobody { uid, gid } => vec![
+            Self::Unprivileged { uid, gid } => vec![
                 format!("--reuid={uid}").into(),
                 format!("--regid={gid}").into(),
                 "--clear-groups".into(),
@@ -51,7 +51,7 @@ impl RunAs {
     /// directory may have been used by another one.
     pub(crate) fn give_all(self, path: &Path) -> Result<()> {
         let (uid, gid) = match self {
-            Self::Nobody { uid, gid } => (uid, gid),
+            Self::Unprivileged { uid, gid } => (uid, gid),
             Self::Root => (0, 0),
             Self::Caller => return Ok(()),
         };
@@ -74,7 +74,7 @@ impl RunAs {
     /// Checks that the user can reach `directory`, whose parents exist: every one of them must let
     /// others in.
     pub(crate) fn check_reach(self, directory: &Path) -> Result<()> {
-        let Self::Nobody { uid, .. } = self else {
+        let Self::Unprivileged { uid, .. } = self else {
             return Ok(());
         };
         for ancestor in directory.ancestors().skip(1) {

@@ -11,7 +11,7 @@ pub type Stopwatch<'a> = &'a dyn Fn(&mut dyn FnMut()) -> Duration;
 
 /// What was measured.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Measured {
+pub struct Measurement {
     /// Rows of each call.
     pub rows: usize,
     /// What a row is: a `host`, or a `candidate` of a cost module.
@@ -42,7 +42,7 @@ pub fn bench(
     rows: usize,
     calls: usize,
     stopwatch: Stopwatch<'_>,
-) -> Result<Measured, KitError> {
+) -> Result<Measurement, KitError> {
     let mut loaded = None;
     let load = stopwatch(&mut || loaded = Some(subject.ready()));
     let loaded =
@@ -89,7 +89,7 @@ pub fn bench(
             .unwrap_or_default()
     };
     let median = at(50);
-    Ok(Measured {
+    Ok(Measurement {
         rows,
         row,
         calls,

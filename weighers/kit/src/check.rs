@@ -6,7 +6,7 @@ use crate::hosts::{Hosts, Sort};
 use crate::plugin::PluginLocation;
 use crate::{KitError, Subject};
 use ebbtide_cost_api::MAX_COST;
-use ebbtide_wasm::Compiled;
+use ebbtide_wasm::CompiledPlugin;
 
 /// How a check ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,7 +128,7 @@ fn listed(names: &[String]) -> String {
 }
 
 /// What a component may import without ever calling it; what it would not get is worth a word.
-fn imports(compiled: &Compiled) -> Check {
+fn imports(compiled: &CompiledPlugin) -> Check {
     const NOT_THERE: [&str; 3] = ["wasi:clocks/", "wasi:sockets/", "wasi:http/"];
     let imports = compiled.imports();
     let absent: Vec<String> = imports

@@ -13,7 +13,7 @@ mod project;
 mod random;
 mod templates;
 
-pub use bench::{Measured, Stopwatch, bench};
+pub use bench::{Measurement, Stopwatch, bench};
 pub use check::{Check, CheckOutcome, check};
 pub use error::KitError;
 pub use plugin::{PluginLocation, Subject};

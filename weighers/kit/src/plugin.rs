@@ -4,7 +4,9 @@ use crate::KitError;
 use crate::callable::{TriedCostModule, TriedPlugin, TriedWeigher};
 use crate::random::SplitMix64;
 use ebbtide_remote::{RemotePlugin, Service, Tls};
-use ebbtide_wasm::{Compiled, Grants, Kind, PluginSettings, Sandbox, SandboxLimits, WasmError};
+use ebbtide_wasm::{
+    CompiledPlugin, Grants, Kind, PluginSettings, Sandbox, SandboxLimits, WasmError,
+};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,7 +44,7 @@ pub struct Subject {
     pub grants: Grants,
     /// The file that was compiled last, and what it became: Python's takes minutes, and is the same
     /// with other settings.
-    compiled: Arc<Mutex<Option<(PathBuf, Compiled)>>>,
+    compiled: Arc<Mutex<Option<(PathBuf, CompiledPlugin)>>>,
 }
 
 impl Subject {
@@ -101,12 +103,16 @@ impl Subject {
         })
     }
 
-    pub(crate) fn compile(bytes: &[u8]) -> Result<Compiled, WasmError> {
+    pub(crate) fn compile(bytes: &[u8]) -> Result<CompiledPlugin, WasmError> {
         Sandbox::new()?.compile(bytes)
     }
 
     /// The same, once for this subject and its clones.
-    pub(crate) fn compile_once(&self, file: &Path, bytes: &[u8]) -> Result<Compiled, WasmError> {
+    pub(crate) fn compile_once(
+        &self,
+        file: &Path,
+        bytes: &[u8],
+    ) -> Result<CompiledPlugin, WasmError> {
         let mut known = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((of, compiled)) = known.as_ref()
             && of == file
@@ -119,7 +125,11 @@ impl Subject {
     }
 
     /// A component, ready to be asked.
-    pub(crate) fn load(&self, file: &Path, compiled: &Compiled) -> Result<TriedPlugin, WasmError> {
+    pub(crate) fn load(
+        &self,
+        file: &Path,
+        compiled: &CompiledPlugin,
+    ) -> Result<TriedPlugin, WasmError> {
         let name = file.file_stem().map_or_else(
             || "plugin".to_owned(),
             |stem| stem.to_string_lossy().into_owned(),

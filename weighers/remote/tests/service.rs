@@ -1,5 +1,6 @@
 //! A real service behind gRPC: good ones, and all the ways to be a bad one.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)] // A test that cannot go on fails.
+// A test that cannot go on fails.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)]
 
 use ebbtide_cost_api::{CostModule, NO_END, VictimBatch};
 use ebbtide_model::Resources;

@@ -2,7 +2,7 @@
 
 use crate::bindings::Pair;
 use crate::guest::{CallStore, CallUsage, explain, used};
-use crate::load::Compiled;
+use crate::load::CompiledPlugin;
 use crate::{Grants, PluginSettings, SandboxLimits, WasmError};
 use wasmtime::component::{ComponentExportIndex, ComponentNamedList, InstancePre, Lift, Lower};
 use wasmtime::{Engine, Store};
@@ -25,7 +25,7 @@ pub(crate) type CallFailure = String;
 impl Callee {
     /// Finds the two functions of an interface.
     pub(crate) fn new(
-        compiled: &Compiled,
+        compiled: &CompiledPlugin,
         interface: &str,
         answer: &str,
         settings: &PluginSettings,

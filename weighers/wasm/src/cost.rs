@@ -3,7 +3,7 @@
 use crate::bindings::{Column, CostDescription as GuestDescription, Pairs, Rows};
 use crate::call::Callee;
 use crate::guest::CallUsage;
-use crate::load::Compiled;
+use crate::load::CompiledPlugin;
 use crate::{Grants, PluginSettings, SandboxLimits, WasmError};
 use ebbtide_cost_api::{CostError, VictimBatch};
 use ebbtide_plugin_contract::{
@@ -26,7 +26,7 @@ impl fmt::Debug for CostGuest {
 impl CostGuest {
     /// Begins it, and lets it describe itself.
     pub(crate) fn cost_module(
-        compiled: &Compiled,
+        compiled: &CompiledPlugin,
         name: &str,
         settings: &PluginSettings,
         limits: SandboxLimits,

@@ -31,7 +31,7 @@ pub use cost::{CostGuest, WasmCostModule};
 pub use error::WasmError;
 pub use guest::{CallUsage, Clock, Grants, Randomness};
 pub use limits::SandboxLimits;
-pub use load::{Compiled, Kind, PluginSettings, Sandbox};
+pub use load::{CompiledPlugin, Kind, PluginSettings, Sandbox};
 pub use weigher::{WasmWeigher, WeigherGuest};
 
 /// The contract, for authors of plugins.

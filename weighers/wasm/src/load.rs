@@ -65,11 +65,11 @@ impl Sandbox {
     ///
     /// # Errors
     /// What is wrong with the file, before anything of it has run.
-    pub fn compile(&self, bytes: &[u8]) -> Result<Compiled, WasmError> {
+    pub fn compile(&self, bytes: &[u8]) -> Result<CompiledPlugin, WasmError> {
         let wrong = |error: wasmtime::Error| WasmError::NotAComponent(format!("{error:#}"));
         let component = Component::new(&self.engine, bytes).map_err(wrong)?;
         let (kind, interface) = kind(&self.engine, &component)?;
-        Ok(Compiled {
+        Ok(CompiledPlugin {
             engine: self.engine.clone(),
             component,
             kind,
@@ -80,22 +80,22 @@ impl Sandbox {
 
 /// A component that has been compiled.
 #[derive(Clone)]
-pub struct Compiled {
+pub struct CompiledPlugin {
     engine: Engine,
     component: Component,
     kind: Kind,
     interface: String,
 }
 
-impl fmt::Debug for Compiled {
+impl fmt::Debug for CompiledPlugin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Compiled")
+        f.debug_struct("CompiledPlugin")
             .field("kind", &self.kind)
             .finish_non_exhaustive()
     }
 }
 
-impl Compiled {
+impl CompiledPlugin {
     /// The kind of the plugin.
     #[must_use]
     pub fn kind(&self) -> Kind {

@@ -16,7 +16,7 @@ struct Input;
 /// Standard output and error: kept, and reported when the call fails.
 struct Output;
 /// A resource that does not exist here, but that other types refer to.
-struct Nothing;
+struct Unavailable;
 
 /// Maximum number of bytes of one write.
 const ROOM: u64 = 64 << 10;
@@ -67,7 +67,7 @@ fn resource(part: &str) -> ResourceType {
     match part {
         "input-stream" => ResourceType::host::<Input>(),
         "output-stream" => ResourceType::host::<Output>(),
-        _ => ResourceType::host::<Nothing>(),
+        _ => ResourceType::host::<Unavailable>(),
     }
 }
 
@@ -204,7 +204,7 @@ fn streams(place: &mut LinkerInstance<'_, CallStore>, interface: &str, part: &st
             gives(place, part, Val::Result(Err(Some(Box::new(closed)))))
         }
         "[method]output-stream.subscribe" | "[method]input-stream.subscribe" => {
-            stream::<Nothing>(place, part)
+            stream::<Unavailable>(place, part)
         }
         _ => denies(place, interface, part, "plugins do not have that"),
     }

@@ -6,7 +6,7 @@ use crate::bindings::{
 };
 use crate::call::Callee;
 use crate::guest::CallUsage;
-use crate::load::Compiled;
+use crate::load::CompiledPlugin;
 use crate::{Grants, PluginSettings, SandboxLimits, WasmError};
 use ebbtide_plugin_contract::{
     self as contract, PluginWeigher, WeigherDescription, WeigherTransport,
@@ -29,7 +29,7 @@ impl fmt::Debug for WeigherGuest {
 impl WeigherGuest {
     /// Begins it, and lets it describe itself.
     pub(crate) fn weigher(
-        compiled: &Compiled,
+        compiled: &CompiledPlugin,
         name: &str,
         settings: &PluginSettings,
         limits: SandboxLimits,

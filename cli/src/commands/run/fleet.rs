@@ -31,7 +31,7 @@ pub(super) enum ServerSource {
 }
 
 /// Answer of the cloud to a request for a server.
-type Answered = tokio::sync::oneshot::Receiver<Result<OrderedServer, OrderError>>;
+type OrderReply = tokio::sync::oneshot::Receiver<Result<OrderedServer, OrderError>>;
 
 /// Servers of a cloud.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub(super) struct Fleet {
     /// A server that failed. It stays in the list of servers until it is deleted.
     failed: Option<String>,
     /// The pending request. It runs in its own task, so that a cancelled caller does not abort it.
-    creating: Option<(Task, Answered)>,
+    creating: Option<(Task, OrderReply)>,
     /// Whether the lack of a server was reported.
     waiting: bool,
     /// Number of polls before the next request.

@@ -10,18 +10,18 @@ use ebbtide_shell::output::{Format, TableCell, number, text};
 use ebbtide_shell::render::Tone;
 
 /// A checkpoint interval and its real or simulated result.
-struct Way {
+struct IntervalRow {
     name: String,
     outcome: IntervalResult,
 }
 
-fn ways(record: &RunRecord, compare: Span) -> Vec<Way> {
+fn ways(record: &RunRecord, compare: Span) -> Vec<IntervalRow> {
     let cost = record.cost().unwrap_or(Span::ZERO);
     let saving = record
         .lives
         .iter()
         .fold(Span::ZERO, |sum, life| sum.plus(life.saving));
-    let mut ways = vec![Way {
+    let mut ways = vec![IntervalRow {
         name: "this run".to_owned(),
         outcome: IntervalResult {
             lost: record.lost,
@@ -31,12 +31,12 @@ fn ways(record: &RunRecord, compare: Span) -> Vec<Way> {
         },
     }];
     if compare > Span::ZERO {
-        ways.push(Way {
+        ways.push(IntervalRow {
             name: format!("every {}", Hours(compare.hours())),
             outcome: outcome(&record.lives, Some(compare), cost),
         });
     }
-    ways.push(Way {
+    ways.push(IntervalRow {
         name: "no checkpoints".to_owned(),
         outcome: outcome(&record.lives, None, cost),
     });
@@ -89,7 +89,7 @@ pub(super) fn show(
     }
 }
 
-fn tables(context: &mut Context, record: &RunRecord, ways: &[Way]) -> Result<(), CliError> {
+fn tables(context: &mut Context, record: &RunRecord, ways: &[IntervalRow]) -> Result<(), CliError> {
     let span = |span: Span| TableCell::new(Hours(span.hours()));
     let columns = [
         number("instance", "Instance"),
@@ -150,7 +150,7 @@ fn seconds(span: Span) -> f64 {
     span.0 as f64 / 1_000.0
 }
 
-fn json(stored: &StateContents, took: Option<Span>, ways: &[Way]) -> Json {
+fn json(stored: &StateContents, took: Option<Span>, ways: &[IntervalRow]) -> Json {
     let record = &stored.record;
     let lives = record.lives.iter().zip(losses(record)).map(|(life, lost)| {
         Json::object([("age_seconds", Json::from(seconds(life.age)))])

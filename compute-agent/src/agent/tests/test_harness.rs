@@ -11,7 +11,7 @@ use crate::health::Health;
 use crate::testing::SmallDisk;
 use async_trait::async_trait;
 use ebbtide_bus::{
-    Bus, BusError, BusStatus, Delivery, InProcessBroker, InProcessBus, Outgoing, QueueName,
+    Bus, BusError, BusStatus, Delivery, InProcessBroker, InProcessBus, OutgoingMessage, QueueName,
     QueuePrefix, Subscription,
 };
 use ebbtide_model::message::{Body, Delete, Message, Notice, Spare, Start};
@@ -67,7 +67,7 @@ impl Bus for FlakyBus {
         self.inner.declare(queue).await
     }
 
-    async fn publish(&self, queue: &QueueName, message: &Outgoing) -> Result<(), BusError> {
+    async fn publish(&self, queue: &QueueName, message: &OutgoingMessage) -> Result<(), BusError> {
         self.check()?;
         self.inner.publish(queue, message).await
     }
@@ -260,7 +260,7 @@ impl TestHarness {
 
     pub(super) async fn send_bytes(&self, body: Vec<u8>) {
         let queue = QueuePrefix::default().agent("host-a").unwrap();
-        let outgoing = Outgoing::cloud_event(Uuid::from_u128(1), body);
+        let outgoing = OutgoingMessage::cloud_event(Uuid::from_u128(1), body);
         self.scheduler.publish(&queue, &outgoing).await.unwrap();
     }
 

@@ -175,7 +175,7 @@ impl LibvirtDriver {
         {
             TokenClaim::Ours => Ok(()),
             TokenClaim::Theirs(host) => Err(DriverError::HeldElsewhere { server_id, host }),
-            TokenClaim::Nobodys => Err(DriverError::NotFound { server_id }),
+            TokenClaim::Unclaimed => Err(DriverError::NotFound { server_id }),
         }
     }
 
@@ -406,11 +406,11 @@ impl LibvirtDriver {
             let grip = match all {
                 true => storage.take(id)?,
                 false if storage.take_own(id)? => TokenClaim::Ours,
-                false => TokenClaim::Nobodys,
+                false => TokenClaim::Unclaimed,
             };
             let Some(known) = storage.held::<ResumeData>(id)? else {
                 return Ok(match grip {
-                    TokenClaim::Ours => TokenClaim::Nobodys,
+                    TokenClaim::Ours => TokenClaim::Unclaimed,
                     grip => grip,
                 });
             };
@@ -422,7 +422,7 @@ impl LibvirtDriver {
         };
         match self.on_storage(storage, what, clear).await? {
             TokenClaim::Ours => Ok(true),
-            TokenClaim::Nobodys => Ok(false),
+            TokenClaim::Unclaimed => Ok(false),
             TokenClaim::Theirs(host) => Err(DriverError::HeldElsewhere {
                 server_id: id,
                 host,

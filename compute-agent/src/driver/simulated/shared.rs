@@ -55,7 +55,7 @@ impl SimulatedDriver {
                 server_id: id,
                 host,
             })),
-            TokenClaim::Nobodys => Ok(Err(DriverError::NotFound { server_id: id })),
+            TokenClaim::Unclaimed => Ok(Err(DriverError::NotFound { server_id: id })),
         };
         let known = self.on_storage(storage, FaultyAction::Start, take);
         let known = known.await??;
@@ -218,7 +218,7 @@ impl SimulatedDriver {
             let held = match all {
                 true => storage.take(id)?,
                 false if storage.take_own(id)? => TokenClaim::Ours,
-                false => TokenClaim::Nobodys,
+                false => TokenClaim::Unclaimed,
             };
             if held == TokenClaim::Ours {
                 storage.delete_token(id)?;
@@ -230,7 +230,7 @@ impl SimulatedDriver {
             .await?
         {
             TokenClaim::Ours => Ok(true),
-            TokenClaim::Nobodys => Ok(false),
+            TokenClaim::Unclaimed => Ok(false),
             TokenClaim::Theirs(host) => Err(DriverError::HeldElsewhere {
                 server_id: id,
                 host,

@@ -43,7 +43,7 @@ fn of_all_who_try_at_the_same_time_one_takes_the_token() {
 fn who_has_the_token_is_said_and_what_is_known_goes_with_it() {
     let dir = tempfile::tempdir().unwrap();
     let (a, b) = (open(dir.path(), "a"), open(dir.path(), "b.example"));
-    assert_eq!(b.take(id(1)).unwrap(), TokenClaim::Nobodys);
+    assert_eq!(b.take(id(1)).unwrap(), TokenClaim::Unclaimed);
     a.write(id(1), &"one").unwrap();
     assert_eq!(b.take(id(1)).unwrap(), TokenClaim::Theirs("a".to_owned()));
     a.release_token(id(1)).unwrap();

@@ -7,7 +7,7 @@ use ebbtide_agent::driver::registry::{self, DriverContext};
 use ebbtide_agent::{Agent, AgentConfig};
 use ebbtide_bus::InProcessBroker;
 use ebbtide_proto::v1;
-use ebbtide_scheduler::{Config, NamedBus, Running};
+use ebbtide_scheduler::{Config, NamedBus, RunningScheduler};
 use prost::Message;
 use prost::bytes::{Buf, BufMut};
 use std::collections::HashMap;
@@ -30,7 +30,7 @@ pub(super) struct CallTarget {
     runtime: Option<Runtime>,
     client: Grpc<Channel>,
     stop: CancellationToken,
-    running: Option<Running>,
+    running: Option<RunningScheduler>,
     methods: Vec<&'static AccessRule>,
     _state: tempfile::TempDir,
 }
@@ -154,7 +154,10 @@ impl Drop for CallTarget {
     }
 }
 
-async fn start(state: &tempfile::TempDir, stop: &CancellationToken) -> (Running, Grpc<Channel>) {
+async fn start(
+    state: &tempfile::TempDir,
+    stop: &CancellationToken,
+) -> (RunningScheduler, Grpc<Channel>) {
     let mut config = Config::default();
     config.grpc.listen.set_port(0);
     config.http.listen.set_port(0);
@@ -172,11 +175,11 @@ async fn start(state: &tempfile::TempDir, stop: &CancellationToken) -> (Running,
     let agent = Agent::run(agent, bus, driver, stop.clone());
     #[allow(clippy::disallowed_methods, reason = "it ends with its runtime")]
     tokio::spawn(agent);
-    let carrier = NamedBus {
+    let bus = NamedBus {
         name: "in-process",
         bus: Arc::new(broker.connect()),
     };
-    let running = ebbtide_scheduler::start(config, carrier, stop.clone())
+    let running = ebbtide_scheduler::start(config, bus, stop.clone())
         .await
         .expect("it starts");
     let endpoint = Endpoint::from_shared(format!("http://{}", running.grpc)).expect("an address");

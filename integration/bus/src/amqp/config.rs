@@ -1,4 +1,4 @@
-//! Settings of the AMQP carrier.
+//! Settings of the AMQP transport.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};

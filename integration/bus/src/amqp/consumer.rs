@@ -29,7 +29,7 @@ use super::topology::{StepError, declare_queue};
 use crate::backoff::ExponentialBackoff;
 use crate::bus::DeliverySource;
 use crate::delivery::{ReceivedMessage, Settle};
-use crate::{BusError, DeadLetterNote, Delivery, Outgoing, QueueName, SubscriptionState};
+use crate::{BusError, DeadLetterNote, Delivery, OutgoingMessage, QueueName, SubscriptionState};
 
 /// The priority of a consumer (RabbitMQ, classic and quorum queues).
 const RANK_ARGUMENT: &str = "x-priority";
@@ -42,19 +42,19 @@ pub(crate) struct AmqpSource {
     rank: i64,
     /// Told how the claim on the queue stands, if this wants to be its only reader.
     alone: Option<Arc<watch::Sender<SubscriptionState>>>,
-    attached: Option<Attached>,
+    attached: Option<RunningConsumer>,
     /// A repair under way. It is kept while no caller waits for it, because half a repair may have
     /// left a consumer on the connection that takes messages and hands them to no reader. (The
     /// mutex makes the field `Sync`; it is never locked.)
-    attaching: Mutex<Option<Attaching>>,
+    attaching: Mutex<Option<ConsumerFuture>>,
     /// Delays between repairs that fail while the connection itself is alive.
     backoff: ExponentialBackoff,
 }
 
-type Attaching = BoxFuture<'static, Result<Attached, BusError>>;
+type ConsumerFuture = BoxFuture<'static, Result<RunningConsumer, BusError>>;
 
 /// A running consumer on its own channel.
-struct Attached {
+struct RunningConsumer {
     session: Arc<BrokerSession>,
     channel: Channel,
     consumer: Consumer,
@@ -71,7 +71,7 @@ struct Attacher {
 }
 
 impl Attacher {
-    async fn attach(mut self) -> Result<Attached, BusError> {
+    async fn attach(mut self) -> Result<RunningConsumer, BusError> {
         let mut failed_on = 0;
         // Since when the queue is seen in another reader's hands without a break.
         let mut taken: Option<Instant> = None;
@@ -129,7 +129,10 @@ impl Attacher {
         }
     }
 
-    async fn attach_once(&self, session: &Arc<BrokerSession>) -> Result<Attached, StepError> {
+    async fn attach_once(
+        &self,
+        session: &Arc<BrokerSession>,
+    ) -> Result<RunningConsumer, StepError> {
         let describe = || format!("read from queue {}", self.queue);
         let again = |error: lapin::Error| StepError::during(&error, describe);
         declare_queue(session, &self.queue, &self.shared.config).await?;
@@ -161,7 +164,7 @@ impl Attacher {
                 }
                 _ => again(error),
             })?;
-        Ok(Attached {
+        Ok(RunningConsumer {
             session: Arc::clone(session),
             channel,
             consumer,
@@ -322,7 +325,7 @@ fn in_use(queue: &QueueName, waited: Duration) -> BusError {
 fn deliver(
     shared: &Arc<Shared>,
     queue: &QueueName,
-    attached: &Attached,
+    attached: &RunningConsumer,
     delivery: LapinDelivery,
 ) -> Delivery {
     let properties = &delivery.properties;
@@ -421,7 +424,7 @@ impl Settle for AmqpSettle {
 
     async fn publish_dead_letter(
         &self,
-        message: &Outgoing,
+        message: &OutgoingMessage,
         note: &DeadLetterNote,
     ) -> Result<(), BusError> {
         self.shared

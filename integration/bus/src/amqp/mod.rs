@@ -1,4 +1,4 @@
-//! The AMQP carrier: RabbitMQ through lapin.
+//! The AMQP transport: RabbitMQ through lapin.
 //!
 //! Two connections are used, one to publish and one to consume (opened at the first subscription).
 //! When a broker runs short of memory or disk it stops reading from connections that publish. On a
@@ -40,7 +40,7 @@ use self::publisher::Publisher;
 use self::topology::{StepError, declare_queue, delete_queue, look_at_queue};
 use crate::status::StatusBoard;
 use crate::{
-    BodyLimit, Bus, BusError, BusStatus, DeadLetterNote, Outgoing, QueueName, QueuePrefix,
+    BodyLimit, Bus, BusError, BusStatus, DeadLetterNote, OutgoingMessage, QueueName, QueuePrefix,
     QueueUse, Subscription, SubscriptionState,
 };
 
@@ -195,7 +195,7 @@ impl Bus for AmqpBus {
         self.shared.declare(queue).await
     }
 
-    async fn publish(&self, queue: &QueueName, message: &Outgoing) -> Result<(), BusError> {
+    async fn publish(&self, queue: &QueueName, message: &OutgoingMessage) -> Result<(), BusError> {
         self.shared.publish(queue, message, None).await
     }
 
@@ -397,7 +397,7 @@ impl Shared {
     async fn publish(
         &self,
         queue: &QueueName,
-        message: &Outgoing,
+        message: &OutgoingMessage,
         note: Option<&DeadLetterNote>,
     ) -> Result<(), BusError> {
         self.ensure_open()?;
@@ -420,7 +420,7 @@ impl Shared {
     async fn publish_dead_letter(
         &self,
         queue: &QueueName,
-        message: &Outgoing,
+        message: &OutgoingMessage,
         note: &DeadLetterNote,
     ) -> Result<(), BusError> {
         if !self.has_declared(queue) {

@@ -11,7 +11,7 @@ use super::config::AmqpConfig;
 use super::identity::{self, BusIdentity};
 use super::link::Link;
 use super::topology::StepError;
-use crate::{BusError, DeadLetterNote, Outgoing, QueueName};
+use crate::{BusError, DeadLetterNote, OutgoingMessage, QueueName};
 
 /// Header with [`DeadLetterNote::reason`].
 pub(crate) const REASON_HEADER: &str = "ebbtide-dead-letter-reason";
@@ -22,7 +22,7 @@ pub(crate) const USER_HEADER: &str = "ebbtide-dead-letter-user";
 /// Header with [`DeadLetterNote::cut_from_bytes`], as text.
 pub(crate) const BYTES_HEADER: &str = "ebbtide-dead-letter-bytes";
 
-/// Header with [`Outgoing::traceparent`], by the name that W3C's Trace Context for AMQP gives it.
+/// Header with [`OutgoingMessage::traceparent`], by the name that W3C's Trace Context for AMQP gives it.
 pub(crate) const TRACE_HEADER: &str = "traceparent";
 /// A longer text is no context: that of version 00 has 55 bytes, and later versions may add parts.
 pub(crate) const MAX_TRACE_BYTES: usize = 256;
@@ -50,7 +50,7 @@ impl Publisher {
     pub(crate) async fn publish(
         &self,
         queue: &QueueName,
-        message: &Outgoing,
+        message: &OutgoingMessage,
         note: Option<&DeadLetterNote>,
         last_problem: &Mutex<String>,
     ) -> Result<(), BusError> {
@@ -82,7 +82,7 @@ impl Publisher {
 struct QueuedMessage<'a> {
     config: &'a AmqpConfig,
     queue: &'a QueueName,
-    message: &'a Outgoing,
+    message: &'a OutgoingMessage,
     note: Option<&'a DeadLetterNote>,
     last_problem: &'a Mutex<String>,
 }
@@ -119,14 +119,14 @@ impl Publication<BusError> for QueuedMessage<'_> {
 }
 
 fn properties(
-    message: &Outgoing,
+    message: &OutgoingMessage,
     note: Option<&DeadLetterNote>,
     user: Option<&str>,
 ) -> BasicProperties {
     let properties = BasicProperties::default()
         .with_delivery_mode(PERSISTENT)
         .with_message_id(message.message_id.to_string().into())
-        // At most 255 bytes: `Outgoing::validate` has seen to it.
+        // At most 255 bytes: `OutgoingMessage::validate` has seen to it.
         .with_content_type(message.content_type.as_str().into());
     let properties = match user {
         Some(user) => properties.with_user_id(user.into()),

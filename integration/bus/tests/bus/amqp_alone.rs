@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, QueueKind, Subscription, SubscriptionState};
 use tokio::sync::watch;
 
-use crate::carriers::{config, host_and_port, with_host_and_port};
 use crate::proxy::{Mode, Proxy};
 use crate::support::{PATIENCE, message, next, shared_broker, soon, text, unique_prefix};
+use crate::transports::{config, host_and_port, with_host_and_port};
 
 /// Two heartbeats of a second each, and the margin: how long a dead connection may be in the way.
 const DEAD_AFTER: Duration = Duration::from_secs(8);
@@ -125,7 +125,7 @@ async fn a_reader_gets_its_queue_back_after_a_cut_of_the_network() {
 }
 
 #[tokio::test]
-async fn whoever_takes_the_queue_during_a_cut_keeps_it_until_its_end() {
+async fn the_reader_that_takes_the_queue_during_a_cut_keeps_it_until_its_end() {
     let broker = shared_broker().await;
     let direct = broker.url();
     let proxy = Proxy::start(&host_and_port(direct), Mode::Forward).await;

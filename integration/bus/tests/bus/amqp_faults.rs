@@ -10,11 +10,11 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::carriers::{config, host_and_port, with_host_and_port};
 use crate::proxy::{Mode, Proxy};
 use crate::support::{
     PATIENCE, message, next, private_broker, shared_broker, soon, status, unique_prefix,
 };
+use crate::transports::{config, host_and_port, with_host_and_port};
 
 /// Publishers and a reader that run through whatever happens, and keep book.
 struct Traffic {

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use ebbtide_bus::{AmqpBus, Bus, BusStatus};
 use tokio::net::TcpListener;
 
-use crate::carriers::{config, host_and_port, with_host_and_port};
 use crate::proxy::{Mode, Proxy};
 use crate::support::{PATIENCE, message, next, shared_broker, soon, status, text, unique_prefix};
+use crate::transports::{config, host_and_port, with_host_and_port};
 
 /// An address on which no process listens.
 async fn closed_port() -> String {

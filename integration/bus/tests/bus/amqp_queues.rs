@@ -14,8 +14,8 @@ use lapin::types::FieldTable;
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
 use uuid::Uuid;
 
-use crate::carriers::config;
 use crate::support::{PATIENCE, message, next, shared_broker, soon, text, unique_prefix};
+use crate::transports::config;
 
 /// Another client on the same broker, with full rights.
 struct Stranger {
@@ -282,7 +282,7 @@ async fn unroutable_messages_among_many_are_attributed_to_their_own_publishers()
 }
 
 #[tokio::test]
-async fn whoever_takes_a_readers_place_gets_all_that_comes_also_while_the_old_one_hangs() {
+async fn a_readers_successor_gets_all_that_comes_also_while_the_old_one_hangs() {
     let broker = shared_broker().await;
     for kind in [QueueKind::Classic, QueueKind::Quorum] {
         let mut config = config(&[broker.url()]);

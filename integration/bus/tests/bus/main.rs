@@ -1,4 +1,4 @@
-//! Tests of the bus from outside: the conformance suite on both carriers, and what only AMQP can
+//! Tests of the bus from outside: the conformance suite on both transports, and what only AMQP can
 //! show.
 
 // This is test code outside of `#[cfg(test)]`: it may panic, spawn and make up identifiers.
@@ -13,27 +13,27 @@ mod amqp_alone;
 mod amqp_faults;
 mod amqp_login;
 mod amqp_queues;
-mod carriers;
 mod proxy;
 mod suite;
 mod support;
+mod transports;
 
-/// Makes one test for each member of the suite and each carrier.
+/// Makes one test for each member of the suite and each transport.
 macro_rules! conformance {
     ($($name:ident),+ $(,)?) => {
-        mod in_process_carrier {
+        mod in_process_transport {
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $name() {
-                    crate::suite::$name(&crate::carriers::InProcess::start().await).await;
+                    crate::suite::$name(&crate::transports::InProcess::start().await).await;
                 }
             )+
         }
-        mod amqp_carrier {
+        mod amqp_transport {
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $name() {
-                    crate::suite::$name(&crate::carriers::Amqp::start().await).await;
+                    crate::suite::$name(&crate::transports::Amqp::start().await).await;
                 }
             )+
         }

@@ -1,15 +1,15 @@
-//! The contract of the bus as tests. Every carrier passes all of it.
+//! The contract of the bus as tests. Every transport passes all of it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ebbtide_bus::{Bus, BusStatus, MAX_BODY_BYTES, Outgoing, QueueName};
+use ebbtide_bus::{Bus, BusStatus, MAX_BODY_BYTES, OutgoingMessage, QueueName};
 use ebbtide_harness::eventually;
 use uuid::Uuid;
 
-use crate::carriers::Carrier;
 use crate::support::{PATIENCE, message, next, soon, status, text, unique_prefix};
+use crate::transports::BusTransport;
 
 async fn publish_all(bus: &dyn Bus, queue: &QueueName, texts: &[&str]) {
     bus.declare(queue).await.unwrap();
@@ -18,11 +18,11 @@ async fn publish_all(bus: &dyn Bus, queue: &QueueName, texts: &[&str]) {
     }
 }
 
-pub async fn a_message_arrives_as_it_was_sent(carrier: &dyn Carrier) {
-    let bus = carrier.connect().await;
-    let queue = carrier.prefix().agent("host-1").unwrap();
+pub async fn a_message_arrives_as_it_was_sent(transport: &dyn BusTransport) {
+    let bus = transport.connect().await;
+    let queue = transport.prefix().agent("host-1").unwrap();
     let mut subscription = bus.consume(&queue, 1).await.unwrap();
-    let sent = Outgoing {
+    let sent = OutgoingMessage {
         message_id: Uuid::new_v4(),
         content_type: "application/cloudevents+json".to_owned(),
         body: vec![0, 1, 2, 255, b'{', b'\n'],
@@ -41,15 +41,15 @@ pub async fn a_message_arrives_as_it_was_sent(carrier: &dyn Carrier) {
     bus.close().await;
 }
 
-pub async fn an_acked_message_never_comes_again(carrier: &dyn Carrier) {
-    let queue = carrier.prefix().scheduler();
-    let first = carrier.connect().await;
+pub async fn an_acked_message_never_comes_again(transport: &dyn BusTransport) {
+    let queue = transport.prefix().scheduler();
+    let first = transport.connect().await;
     publish_all(first.as_ref(), &queue, &["acked"]).await;
     let mut subscription = first.consume(&queue, 5).await.unwrap();
     next(&mut subscription).await.ack().await;
     first.close().await;
 
-    let second = carrier.connect().await;
+    let second = transport.connect().await;
     publish_all(second.as_ref(), &queue, &["sentinel"]).await;
     let mut subscription = second.consume(&queue, 5).await.unwrap();
     let got = next(&mut subscription).await;
@@ -58,9 +58,9 @@ pub async fn an_acked_message_never_comes_again(carrier: &dyn Carrier) {
     second.close().await;
 }
 
-pub async fn messages_come_in_the_order_in_which_one_task_sent_them(carrier: &dyn Carrier) {
-    let bus = carrier.connect().await;
-    let queue = carrier.prefix().scheduler();
+pub async fn messages_come_in_the_order_in_which_one_task_sent_them(transport: &dyn BusTransport) {
+    let bus = transport.connect().await;
+    let queue = transport.prefix().scheduler();
     let sent: Vec<String> = (0..300).map(|n| n.to_string()).collect();
     let texts: Vec<&str> = sent.iter().map(String::as_str).collect();
     publish_all(bus.as_ref(), &queue, &texts).await;
@@ -73,9 +73,9 @@ pub async fn messages_come_in_the_order_in_which_one_task_sent_them(carrier: &dy
     bus.close().await;
 }
 
-pub async fn a_dropped_delivery_comes_again(carrier: &dyn Carrier) {
-    let bus = carrier.connect().await;
-    let queue = carrier.prefix().scheduler();
+pub async fn a_dropped_delivery_comes_again(transport: &dyn BusTransport) {
+    let bus = transport.connect().await;
+    let queue = transport.prefix().scheduler();
     publish_all(bus.as_ref(), &queue, &["x"]).await;
     let mut subscription = bus.consume(&queue, 1).await.unwrap();
     let first = next(&mut subscription).await;
@@ -88,9 +88,9 @@ pub async fn a_dropped_delivery_comes_again(carrier: &dyn Carrier) {
     bus.close().await;
 }
 
-pub async fn a_retried_delivery_comes_again_before_those_behind_it(carrier: &dyn Carrier) {
-    let bus = carrier.connect().await;
-    let queue = carrier.prefix().scheduler();
+pub async fn a_retried_delivery_comes_again_before_those_behind_it(transport: &dyn BusTransport) {
+    let bus = transport.connect().await;
+    let queue = transport.prefix().scheduler();
     publish_all(bus.as_ref(), &queue, &["a", "b"]).await;
     let mut subscription = bus.consume(&queue, 1).await.unwrap();
     next(&mut subscription).await.retry().await;
@@ -102,13 +102,15 @@ pub async fn a_retried_delivery_comes_again_before_those_behind_it(carrier: &dyn
     bus.close().await;
 }
 
-pub async fn unsettled_deliveries_come_again_after_the_connection_broke(carrier: &dyn Carrier) {
-    let bus = carrier.connect().await;
-    let queue = carrier.prefix().scheduler();
+pub async fn unsettled_deliveries_come_again_after_the_connection_broke(
+    transport: &dyn BusTransport,
+) {
+    let bus = transport.connect().await;
+    let queue = transport.prefix().scheduler();
     publish_all(bus.as_ref(), &queue, &["a", "b", "c"]).await;
     let mut subscription = bus.consume(&queue, 2).await.unwrap();
     let held = [next(&mut subscription).await, next(&mut subscription).await];
-    carrier.sever().await;
+    transport.sever().await;
     let mut seen = HashMap::new();
     while seen.len() < 3 {
         let got = next(&mut subscription).await;
@@ -125,14 +127,14 @@ pub async fn unsettled_deliveries_come_again_after_the_connection_broke(carrier:
     bus.close().await;
 }
 
-pub async fn an_ack_on_a_broken_connection_does_nothing(carrier: &dyn Carrier) {
-    let bus = carrier.connect().await;
-    let queue = carrier.prefix().scheduler();
+pub async fn an_ack_on_a_broken_connection_does_nothing(transport: &dyn BusTransport) {
+    let bus = transport.connect().await;
+    let queue = transport.prefix().scheduler();
     publish_all(bus.as_ref(), &queue, &["x"]).await;
     let mut subscription = bus.consume(&queue, 1).await.unwrap();
     let stale = next(&mut subscription).await;
     let id = stale.message_id;
-    carrier.sever().await;
+    transport.sever().await;
     soon("a stale ack returns", stale.ack()).await;
     let again = next(&mut subscription).await;
     assert_eq!(again.message_id, id);
@@ -141,9 +143,9 @@ pub async fn an_ack_on_a_broken_connection_does_nothing(carrier: &dyn Carrier) {
     bus.close().await;
 }
 
-pub async fn a_subscription_holds_no_more_than_its_prefetch(carrier: &dyn Carrier) {
-    let bus = carrier.connect().await;
-    let queue = carrier.prefix().scheduler();
+pub async fn a_subscription_holds_no_more_than_its_prefetch(transport: &dyn BusTransport) {
+    let bus = transport.connect().await;
+    let queue = transport.prefix().scheduler();
     publish_all(bus.as_ref(), &queue, &["1", "2", "3", "4", "5"]).await;
     let mut slow = bus.consume(&queue, 2).await.unwrap();
     let held = [next(&mut slow).await, next(&mut slow).await];
@@ -168,9 +170,9 @@ pub async fn a_subscription_holds_no_more_than_its_prefetch(carrier: &dyn Carrie
     bus.close().await;
 }
 
-pub async fn publishing_to_a_missing_queue_is_an_error(carrier: &dyn Carrier) {
-    let bus = carrier.connect().await;
-    let queue = carrier.prefix().agent("never-registered").unwrap();
+pub async fn publishing_to_a_missing_queue_is_an_error(transport: &dyn BusTransport) {
+    let bus = transport.connect().await;
+    let queue = transport.prefix().agent("never-registered").unwrap();
     let lost = message("without a recipient");
     let error = bus.publish(&queue, &lost).await.unwrap_err();
     assert_eq!(error.code(), "EB-BUS-009");
@@ -184,9 +186,9 @@ pub async fn publishing_to_a_missing_queue_is_an_error(carrier: &dyn Carrier) {
     bus.close().await;
 }
 
-pub async fn a_dead_letter_keeps_body_id_type_reason_and_origin(carrier: &dyn Carrier) {
-    let bus = carrier.connect().await;
-    let queue = carrier.prefix().agent("host-1").unwrap();
+pub async fn a_dead_letter_keeps_body_id_type_reason_and_origin(transport: &dyn BusTransport) {
+    let bus = transport.connect().await;
+    let queue = transport.prefix().agent("host-1").unwrap();
     publish_all(bus.as_ref(), &queue, &["not JSON"]).await;
     let mut subscription = bus.consume(&queue, 1).await.unwrap();
     let bad = next(&mut subscription).await;
@@ -198,7 +200,7 @@ pub async fn a_dead_letter_keeps_body_id_type_reason_and_origin(carrier: &dyn Ca
     let mut letters = bus.consume(&queue.dead_letter(), 1).await.unwrap();
     let letter = next(&mut letters).await;
     assert_eq!(letter.message_id, id);
-    assert_eq!(letter.content_type, Outgoing::CLOUD_EVENT);
+    assert_eq!(letter.content_type, OutgoingMessage::CLOUD_EVENT);
     assert_eq!(text(&letter), "not JSON");
     let note = letter.dead_letter.clone().expect("a note");
     assert_eq!(note.reason, "EB-MODEL-007: täglich grüßt das Murmeltier");
@@ -213,9 +215,9 @@ pub async fn a_dead_letter_keeps_body_id_type_reason_and_origin(carrier: &dyn Ca
     bus.close().await;
 }
 
-pub async fn a_dead_letter_can_itself_be_retried(carrier: &dyn Carrier) {
-    let bus = carrier.connect().await;
-    let queue = carrier.prefix().scheduler();
+pub async fn a_dead_letter_can_itself_be_retried(transport: &dyn BusTransport) {
+    let bus = transport.connect().await;
+    let queue = transport.prefix().scheduler();
     publish_all(bus.as_ref(), &queue, &["x"]).await;
     let mut subscription = bus.consume(&queue, 1).await.unwrap();
     next(&mut subscription)
@@ -232,11 +234,13 @@ pub async fn a_dead_letter_can_itself_be_retried(carrier: &dyn Carrier) {
     bus.close().await;
 }
 
-pub async fn concurrent_publishers_lose_nothing_and_keep_their_own_order(carrier: &dyn Carrier) {
+pub async fn concurrent_publishers_lose_nothing_and_keep_their_own_order(
+    transport: &dyn BusTransport,
+) {
     const PUBLISHERS: usize = 40;
     const EACH: usize = 25;
-    let bus = carrier.connect().await;
-    let queue = carrier.prefix().scheduler();
+    let bus = transport.connect().await;
+    let queue = transport.prefix().scheduler();
     let mut subscription = bus.consume(&queue, 50).await.unwrap();
     let mut publishers = tokio::task::JoinSet::new();
     for publisher in 0..PUBLISHERS {
@@ -264,10 +268,10 @@ pub async fn concurrent_publishers_lose_nothing_and_keep_their_own_order(carrier
     bus.close().await;
 }
 
-pub async fn declaring_twice_changes_nothing(carrier: &dyn Carrier) {
-    let bus = carrier.connect().await;
-    let other = carrier.connect().await;
-    let queue = carrier.prefix().scheduler();
+pub async fn declaring_twice_changes_nothing(transport: &dyn BusTransport) {
+    let bus = transport.connect().await;
+    let other = transport.connect().await;
+    let queue = transport.prefix().scheduler();
     publish_all(bus.as_ref(), &queue, &["kept"]).await;
     bus.declare(&queue).await.unwrap();
     other.declare(&queue).await.unwrap();
@@ -279,11 +283,13 @@ pub async fn declaring_twice_changes_nothing(carrier: &dyn Carrier) {
     other.close().await;
 }
 
-pub async fn a_queue_is_deleted_with_its_messages_if_it_has_no_reader(carrier: &dyn Carrier) {
-    let queue = carrier.prefix().agent("sold").unwrap();
-    let bus = carrier.connect().await;
+pub async fn a_queue_is_deleted_with_its_messages_if_it_has_no_reader(
+    transport: &dyn BusTransport,
+) {
+    let queue = transport.prefix().agent("sold").unwrap();
+    let bus = transport.connect().await;
     publish_all(bus.as_ref(), &queue, &["for a machine that is gone"]).await;
-    let reader = carrier.connect().await;
+    let reader = transport.connect().await;
     let mut subscription = reader.consume(&queue, 1).await.unwrap();
     next(&mut subscription).await.retry().await;
     let error = bus.delete(&queue).await.unwrap_err();
@@ -301,7 +307,7 @@ pub async fn a_queue_is_deleted_with_its_messages_if_it_has_no_reader(carrier: &
     bus.delete(&queue).await.expect("it is deleted already");
     bus.declare(&queue).await.unwrap();
     publish_all(bus.as_ref(), &queue, &["new"]).await;
-    let again = carrier.connect().await;
+    let again = transport.connect().await;
     let mut subscription = again.consume(&queue, 1).await.unwrap();
     let got = next(&mut subscription).await;
     assert_eq!(text(&got), "new", "the old message went with the queue");
@@ -310,12 +316,12 @@ pub async fn a_queue_is_deleted_with_its_messages_if_it_has_no_reader(carrier: &
     bus.close().await;
 }
 
-pub async fn messages_wait_for_a_reader_that_comes_later(carrier: &dyn Carrier) {
-    let queue = carrier.prefix().agent("asleep").unwrap();
-    let writer = carrier.connect().await;
+pub async fn messages_wait_for_a_reader_that_comes_later(transport: &dyn BusTransport) {
+    let queue = transport.prefix().agent("asleep").unwrap();
+    let writer = transport.connect().await;
     publish_all(writer.as_ref(), &queue, &["1", "2", "3"]).await;
     writer.close().await;
-    let reader = carrier.connect().await;
+    let reader = transport.connect().await;
     let mut subscription = reader.consume(&queue, 1).await.unwrap();
     for expected in ["1", "2", "3"] {
         let got = next(&mut subscription).await;
@@ -326,10 +332,10 @@ pub async fn messages_wait_for_a_reader_that_comes_later(carrier: &dyn Carrier) 
     reader.close().await;
 }
 
-pub async fn cancelling_next_loses_nothing(carrier: &dyn Carrier) {
+pub async fn cancelling_next_loses_nothing(transport: &dyn BusTransport) {
     const MESSAGES: usize = 100;
-    let bus = carrier.connect().await;
-    let queue = carrier.prefix().scheduler();
+    let bus = transport.connect().await;
+    let queue = transport.prefix().scheduler();
     let mut subscription = bus.consume(&queue, 3).await.unwrap();
     let writer = {
         let (bus, queue) = (Arc::clone(&bus), queue.clone());
@@ -360,9 +366,9 @@ pub async fn cancelling_next_loses_nothing(carrier: &dyn Carrier) {
     bus.close().await;
 }
 
-pub async fn a_delivery_outlives_its_subscription(carrier: &dyn Carrier) {
-    let bus = carrier.connect().await;
-    let queue = carrier.prefix().scheduler();
+pub async fn a_delivery_outlives_its_subscription(transport: &dyn BusTransport) {
+    let bus = transport.connect().await;
+    let queue = transport.prefix().scheduler();
     publish_all(bus.as_ref(), &queue, &["in work", "waiting", "waiting too"]).await;
     let mut subscription = bus.consume(&queue, 1).await.unwrap();
     let held = next(&mut subscription).await;
@@ -381,9 +387,9 @@ pub async fn a_delivery_outlives_its_subscription(carrier: &dyn Carrier) {
     bus.close().await;
 }
 
-pub async fn closing_is_final_clean_and_idempotent(carrier: &dyn Carrier) {
-    let bus = carrier.connect().await;
-    let queue = carrier.prefix().scheduler();
+pub async fn closing_is_final_clean_and_idempotent(transport: &dyn BusTransport) {
+    let bus = transport.connect().await;
+    let queue = transport.prefix().scheduler();
     publish_all(bus.as_ref(), &queue, &["unsettled"]).await;
     let mut subscription = bus.consume(&queue, 1).await.unwrap();
     let unsettled = next(&mut subscription).await;
@@ -413,7 +419,7 @@ pub async fn closing_is_final_clean_and_idempotent(carrier: &dyn Carrier) {
     assert_eq!(codes, ["EB-BUS-011"; 3]);
     soon("a late ack", unsettled.ack()).await;
 
-    let other = carrier.connect().await;
+    let other = transport.connect().await;
     let mut subscription = other.consume(&queue, 1).await.unwrap();
     let again = next(&mut subscription).await;
     assert_eq!(text(&again), "unsettled");
@@ -422,10 +428,10 @@ pub async fn closing_is_final_clean_and_idempotent(carrier: &dyn Carrier) {
     other.close().await;
 }
 
-pub async fn closing_one_bus_leaves_the_other_alone(carrier: &dyn Carrier) {
-    let one = carrier.connect().await;
-    let two = carrier.connect().await;
-    let queue = carrier.prefix().scheduler();
+pub async fn closing_one_bus_leaves_the_other_alone(transport: &dyn BusTransport) {
+    let one = transport.connect().await;
+    let two = transport.connect().await;
+    let queue = transport.prefix().scheduler();
     let mut subscription = two.consume(&queue, 1).await.unwrap();
     one.close().await;
     two.publish(&queue, &message("x")).await.unwrap();
@@ -434,17 +440,20 @@ pub async fn closing_one_bus_leaves_the_other_alone(carrier: &dyn Carrier) {
     two.close().await;
 }
 
-pub async fn closing_wakes_a_waiting_reader(carrier: &dyn Carrier) {
-    let bus = carrier.connect().await;
-    let mut subscription = bus.consume(&carrier.prefix().scheduler(), 1).await.unwrap();
+pub async fn closing_wakes_a_waiting_reader(transport: &dyn BusTransport) {
+    let bus = transport.connect().await;
+    let mut subscription = bus
+        .consume(&transport.prefix().scheduler(), 1)
+        .await
+        .unwrap();
     let reader = tokio::spawn(async move { subscription.next().await.is_none() });
     bus.close().await;
     assert!(soon("the reader ends", reader).await.unwrap());
 }
 
-pub async fn regions_with_different_prefixes_do_not_meet(carrier: &dyn Carrier) {
-    let bus = carrier.connect().await;
-    let (north, south) = (carrier.prefix(), unique_prefix());
+pub async fn regions_with_different_prefixes_do_not_meet(transport: &dyn BusTransport) {
+    let bus = transport.connect().await;
+    let (north, south) = (transport.prefix(), unique_prefix());
     for (prefix, name) in [(&north, "north"), (&south, "south")] {
         publish_all(bus.as_ref(), &prefix.agent("host-1").unwrap(), &[name]).await;
     }
@@ -461,9 +470,9 @@ pub async fn regions_with_different_prefixes_do_not_meet(carrier: &dyn Carrier) 
     bus.close().await;
 }
 
-pub async fn senseless_requests_are_refused(carrier: &dyn Carrier) {
-    let bus = carrier.connect().await;
-    let queue = carrier.prefix().scheduler();
+pub async fn senseless_requests_are_refused(transport: &dyn BusTransport) {
+    let bus = transport.connect().await;
+    let queue = transport.prefix().scheduler();
     assert_eq!(
         bus.consume(&queue, 0).await.unwrap_err().code(),
         "EB-BUS-005"
@@ -484,9 +493,9 @@ pub async fn senseless_requests_are_refused(carrier: &dyn Carrier) {
     bus.close().await;
 }
 
-pub async fn the_largest_body_and_the_empty_one_pass(carrier: &dyn Carrier) {
-    let bus = carrier.connect().await;
-    let queue = carrier.prefix().scheduler();
+pub async fn the_largest_body_and_the_empty_one_pass(transport: &dyn BusTransport) {
+    let bus = transport.connect().await;
+    let queue = transport.prefix().scheduler();
     let mut subscription = bus.consume(&queue, 1).await.unwrap();
     for size in [0, MAX_BODY_BYTES] {
         let mut sent = message("");

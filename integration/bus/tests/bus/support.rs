@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use ebbtide_bus::{Bus, BusStatus, Delivery, Outgoing, QueuePrefix, Subscription};
+use ebbtide_bus::{Bus, BusStatus, Delivery, OutgoingMessage, QueuePrefix, Subscription};
 use ebbtide_harness::{RabbitMq, SharedBroker, SharedServers};
 use uuid::Uuid;
 
@@ -24,8 +24,8 @@ pub fn unique_prefix() -> QueuePrefix {
 }
 
 /// A message with a fresh id.
-pub fn message(text: &str) -> Outgoing {
-    Outgoing::cloud_event(Uuid::new_v4(), text.as_bytes().to_vec())
+pub fn message(text: &str) -> OutgoingMessage {
+    OutgoingMessage::cloud_event(Uuid::new_v4(), text.as_bytes().to_vec())
 }
 
 pub async fn next(subscription: &mut Subscription) -> Delivery {

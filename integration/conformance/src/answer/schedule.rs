@@ -7,14 +7,14 @@ use ebbtide_nova::filters::Context;
 use ebbtide_nova::model::{AllocationCandidate, HostState, NumaTopology, RequestSpec};
 use ebbtide_nova::python::{Dict, Value};
 use ebbtide_nova::schedule::{
-    Claims, Field, ScheduleCall, ScheduleResult, Selection, Sorted, availability_zones, drive,
+    Claims, Field, ScheduleCall, ScheduleResult, Selection, SortedHosts, availability_zones, drive,
     sorted,
 };
 use ebbtide_nova::states::{HostStateList, HostStates};
 use ebbtide_nova::table::{CloudTable, HostSurvey};
 
 /// Placement as the oracle fakes it: it answers claims as the case says and writes them down.
-struct Recorded<'a> {
+struct CasePlacement<'a> {
     case: &'a Case,
     schedule: &'a ScheduleCase,
     places: Vec<usize>,
@@ -22,7 +22,7 @@ struct Recorded<'a> {
     deleted: Vec<Value>,
 }
 
-impl Claims for Recorded<'_> {
+impl Claims for CasePlacement<'_> {
     fn claim(
         &mut self,
         instance_uuid: &str,
@@ -90,7 +90,7 @@ pub(super) fn answer(
         orphans: true,
     };
     let told = |field: Hosts| {
-        let mut claims = Recorded {
+        let mut claims = CasePlacement {
             case,
             schedule: given,
             places: places.clone(),
@@ -110,7 +110,7 @@ pub(super) fn answer(
 struct Hosts {
     states: HostStates,
     /// What the columns say of the first instance, and the first of the order.
-    survey: Option<(HostSurvey, Sorted)>,
+    survey: Option<(HostSurvey, SortedHosts)>,
     asked: bool,
 }
 
@@ -175,7 +175,7 @@ impl Field for Hosts {
         spec: &RequestSpec,
         context: &Context<'_>,
         index: usize,
-    ) -> Result<Sorted, NovaException> {
+    ) -> Result<SortedHosts, NovaException> {
         let first = !std::mem::replace(&mut self.asked, true);
         match &self.survey {
             Some((_, order)) if first => Ok(order.clone()),
@@ -194,7 +194,7 @@ fn tell(
     places: &[usize],
     hosts: &Hosts,
     outcome: &ScheduleResult,
-    claims: Recorded<'_>,
+    claims: CasePlacement<'_>,
     spec: &RequestSpec,
 ) -> Dict<Value> {
     let mut out = Dict::default();

@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flavor_that_cannot_be_read_is_none_and_hurts_nobody() {
+    fn a_flavor_that_cannot_be_read_is_none_and_hurts_no_other_row() {
         let flavors = Flavors::default();
         let newer = FLAVOR.replace("\"1.2\"", "\"2.0\"");
         for bad in [

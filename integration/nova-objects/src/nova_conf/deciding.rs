@@ -1,7 +1,7 @@
 //! Nova's options for deciding, from the file to [`Options`].
 
 use super::NovaConfError;
-use super::not_loaded::{Listed, Lists};
+use super::not_loaded::{ListEntry, Lists};
 use super::sections::TIMES;
 use ebbtide_nova::model::Options;
 use ebbtide_nova::options::check;
@@ -257,7 +257,7 @@ const ZONE_FILTER: &str = "AvailabilityZoneFilter";
 /// What nova.conf says about deciding. What it comes to depends on the release of Nova whose place
 /// is taken.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Deciding {
+pub(super) struct DecisionOptions {
     given: BTreeMap<String, Value>,
     /// Where AvailabilityZoneFilter is enabled.
     zone_filter: Option<String>,
@@ -265,7 +265,7 @@ pub(super) struct Deciding {
     lists: Lists,
 }
 
-impl Deciding {
+impl DecisionOptions {
     /// Nova's options as that release reads them, and what the operator should know about them.
     pub(super) fn options(
         &self,
@@ -293,8 +293,8 @@ impl Deciding {
 }
 
 /// What is given, each by itself checked.
-pub(super) fn read(config: &Config) -> Result<Deciding, NovaConfError> {
-    let mut read = Deciding::default();
+pub(super) fn read(config: &Config) -> Result<DecisionOptions, NovaConfError> {
+    let mut read = DecisionOptions::default();
     for option in OPTIONS.iter().chain(&TIMES) {
         let (group, name) = (option.group, option.name);
         let Some((text, place)) = config.texts(option)?.pop() else {
@@ -312,8 +312,8 @@ pub(super) fn read(config: &Config) -> Result<Deciding, NovaConfError> {
             read.zone_filter = Some(place.to_string());
         }
         match name {
-            "enabled_filters" => read.lists.enabled = Listed::split(&text, &place),
-            "weight_classes" => read.lists.weighers = Listed::split(&text, &place),
+            "enabled_filters" => read.lists.enabled = ListEntry::split(&text, &place),
+            "weight_classes" => read.lists.weighers = ListEntry::split(&text, &place),
             _ => {}
         }
         read.given.insert(format!("{group}.{name}"), value);
@@ -324,7 +324,7 @@ pub(super) fn read(config: &Config) -> Result<Deciding, NovaConfError> {
     }
     let available = config.texts(&AVAILABLE_FILTERS)?;
     if !available.is_empty() {
-        read.lists.available = available.iter().map(Listed::one).collect();
+        read.lists.available = available.iter().map(ListEntry::one).collect();
         let names = available.into_iter().map(|(name, _)| Value::Str(name));
         read.given.insert(
             "filter_scheduler.available_filters".to_owned(),

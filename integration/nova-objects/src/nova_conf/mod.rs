@@ -29,7 +29,7 @@ use std::fmt;
 
 pub use ebbtide::{EbbtideSection, LogFormat, ReplyWhen};
 pub use machine::Machine;
-pub use not_loaded::NotLoaded;
+pub use not_loaded::MissingPlugin;
 pub use sections::{Database, General, NotificationFormat, Notifications, SchedulerSection};
 
 /// Every option that Ebbtide reads, section by section.
@@ -62,7 +62,7 @@ pub enum NovaConfError {
     Config(#[from] ConfigError),
     /// Filters or weighers that do not exist here.
     #[error("EB-OBJECT-006: {0}")]
-    Loading(Box<NotLoaded>),
+    Loading(Box<MissingPlugin>),
     /// An option that has to be set is not.
     #[error("EB-OBJECT-007: [{group}] {name} of nova.conf is not set: {why}")]
     Unset {
@@ -118,7 +118,7 @@ pub struct NovaConf {
     /// Nova's options for deciding: `[filter_scheduler]`, `[scheduler]`, `[metrics]` and the like,
     /// as the newest release reads them.
     pub options: Options,
-    deciding: deciding::Deciding,
+    deciding: deciding::DecisionOptions,
     /// Options of `[DEFAULT]`.
     pub general: General,
     /// `[scheduler]`, beyond what [`Self::options`] holds.

@@ -32,7 +32,7 @@ const WITHOUT_WEIGHER: &str = "take it out, let `ebbtide-nova-weighers --weigher
 
 /// A filter or a weigher that nova.conf names and that is not here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotLoaded {
+pub struct MissingPlugin {
     /// Where it is named, where that is known.
     pub place: Option<ValueLocation>,
     /// The option of `[filter_scheduler]` that names it.
@@ -45,7 +45,7 @@ pub struct NotLoaded {
     next: String,
 }
 
-impl fmt::Display for NotLoaded {
+impl fmt::Display for MissingPlugin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
             Some(place) => write!(f, "{place}: ")?,
@@ -62,12 +62,12 @@ impl fmt::Display for NotLoaded {
 
 /// An entry of a list.
 #[derive(Debug, Clone)]
-pub(super) struct Listed {
+pub(super) struct ListEntry {
     name: String,
     place: ValueLocation,
 }
 
-impl Listed {
+impl ListEntry {
     /// The entries of an option that is a list.
     pub(super) fn split(text: &str, place: &ValueLocation) -> Vec<Self> {
         let names = text
@@ -93,9 +93,9 @@ impl Listed {
 /// The lists of filters and weighers as nova.conf has them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Lists {
-    pub(super) available: Vec<Listed>,
-    pub(super) enabled: Vec<Listed>,
-    pub(super) weighers: Vec<Listed>,
+    pub(super) available: Vec<ListEntry>,
+    pub(super) enabled: Vec<ListEntry>,
+    pub(super) weighers: Vec<ListEntry>,
 }
 
 /// A dotted name outside of Nova's own package, where operators keep classes of theirs.
@@ -111,7 +111,7 @@ impl Lists {
             .or_else(|| self.not_available(fault))
             .or_else(|| self.unknown_weigher());
         // Something else than a name, for example a list that is empty where Nova walks it.
-        let found = found.unwrap_or_else(|| NotLoaded {
+        let found = found.unwrap_or_else(|| MissingPlugin {
             place: None,
             option: "enabled_filters, available_filters or weight_classes",
             name: "what does not load".to_owned(),
@@ -121,7 +121,7 @@ impl Lists {
         NovaConfError::Loading(Box::new(found))
     }
 
-    fn unknown_filter(&self) -> Option<NotLoaded> {
+    fn unknown_filter(&self) -> Option<MissingPlugin> {
         let entry = self
             .available
             .iter()
@@ -150,12 +150,12 @@ impl Lists {
     /// for any that Nova has not.
     fn is_enabled(&self, dotted: &str) -> bool {
         let class = dotted.rsplit('.').next().unwrap_or(dotted);
-        let novas = |entry: &Listed| ebbtide_nova::filters::by_name(&entry.name).is_some();
+        let novas = |entry: &ListEntry| ebbtide_nova::filters::by_name(&entry.name).is_some();
         let mut enabled = self.enabled.iter();
         enabled.any(|entry| entry.name == class || !novas(entry))
     }
 
-    fn not_available(&self, fault: &NovaException) -> Option<NotLoaded> {
+    fn not_available(&self, fault: &NovaException) -> Option<MissingPlugin> {
         let missing = (fault.class == "SchedulerHostFilterNotFound").then_some(&fault.message)?;
         let missing = missing.split(',').map(str::trim).next()?;
         let entry = self.enabled.iter().find(|entry| entry.name == missing)?;
@@ -175,7 +175,7 @@ impl Lists {
         Some(entry.not_loaded("enabled_filters", why.to_owned(), next.to_owned()))
     }
 
-    fn unknown_weigher(&self) -> Option<NotLoaded> {
+    fn unknown_weigher(&self) -> Option<MissingPlugin> {
         let entry = self
             .weighers
             .iter()
@@ -192,9 +192,9 @@ impl Lists {
     }
 }
 
-impl Listed {
-    fn not_loaded(&self, option: &'static str, why: String, next: String) -> NotLoaded {
-        NotLoaded {
+impl ListEntry {
+    fn not_loaded(&self, option: &'static str, why: String, next: String) -> MissingPlugin {
+        MissingPlugin {
             place: Some(self.place.clone()),
             option,
             name: self.name.clone(),

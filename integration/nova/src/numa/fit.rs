@@ -54,7 +54,7 @@ pub fn fit(
     let isolate_emulator = guest.emulator_threads_policy.as_deref() == Some("isolate");
     let pools = pci.stats.map(|stats| stats.pools);
     let cells = tried_order(host, guest, pools, !pci.requests.is_empty(), packing);
-    let mut known = Known::default();
+    let mut known = TriedCells::default();
     let mut permutations = Permutations::new(cells.len(), wanted);
     while let Some(choice) = permutations.next_choice() {
         let chosen: Vec<&NumaCell> = choice.iter().map(|&at| cells[at]).collect();
@@ -83,7 +83,7 @@ pub fn fit(
 /// What was tried before: pairs of the host cell's number and the number that the guest cell had
 /// *before* it was tried.
 #[derive(Default)]
-struct Known {
+struct TriedCells {
     fit: BTreeSet<(i64, i64)>,
     misfit: BTreeSet<(i64, i64)>,
 }
@@ -93,7 +93,7 @@ fn cells_fit(
     guest: &mut InstanceNumaTopology,
     limits: Option<&NumaFitLimits<'_>>,
     isolate_emulator: bool,
-    known: &mut Known,
+    known: &mut TriedCells,
 ) -> Result<bool, NovaException> {
     for (place, (host, cell)) in chosen.iter().zip(&mut guest.cells).enumerate() {
         let pair = (host.id, cell.id);

@@ -22,7 +22,7 @@ pub use record::{
     FilterRecord, HostWeight, HostWeights, InstanceRecord, OrderRecord, RECORDED_DROPPED,
     RECORDED_HOSTS, RECORDED_INSTANCES, SortRecord, WeigherScale, WeighingRecord,
 };
-pub use steps::{Field, ScheduleRun, ScheduleStep, Sorted, sorted};
+pub use steps::{Field, ScheduleRun, ScheduleStep, SortedHosts, sorted};
 
 /// Where allocations are claimed: Placement.
 pub trait Claims {
@@ -81,7 +81,7 @@ pub fn schedule(
     claims: &mut dyn Claims,
 ) -> ScheduleResult {
     let request = std::mem::take(spec);
-    let (outcome, _, request) = drive(Lent(states), request, context, call, claims);
+    let (outcome, _, request) = drive(BorrowedHosts(states), request, context, call, claims);
     *spec = request;
     outcome
 }
@@ -119,9 +119,9 @@ pub fn drive<S: Field>(
 }
 
 /// Host states borrowed from the caller.
-struct Lent<'a>(&'a mut [HostState]);
+struct BorrowedHosts<'a>(&'a mut [HostState]);
 
-impl HostStateList for Lent<'_> {
+impl HostStateList for BorrowedHosts<'_> {
     fn len(&self) -> usize {
         self.0.len()
     }
@@ -135,7 +135,7 @@ impl HostStateList for Lent<'_> {
     }
 }
 
-impl Field for Lent<'_> {}
+impl Field for BorrowedHosts<'_> {}
 
 /// A host that was chosen, with the candidate that was claimed there.
 #[derive(Debug)]

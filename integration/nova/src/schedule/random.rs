@@ -1,6 +1,6 @@
 //! What Nova leaves to `random` (`SchedulerManager._get_sorted_hosts`).
 
-use super::steps::Sorted;
+use super::steps::SortedHosts;
 use crate::model::Options;
 
 /// Chance from a seed. Without one the best host is taken, and hosts with the same weight stay in
@@ -18,7 +18,7 @@ impl SelectionRng {
     }
 
     /// Whether the options leave more than one host to choose from.
-    pub(super) fn is_open(&self, sorted: &Sorted, options: &Options) -> bool {
+    pub(super) fn is_open(&self, sorted: &SortedHosts, options: &Options) -> bool {
         let (many, subset) = (sorted.hosts.len(), options.host_subset_size);
         let same = || {
             let best = sorted.totals.first();
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_others_keep_their_order_and_nobody_is_lost() {
+    fn the_others_keep_their_order_and_no_host_is_lost() {
         let totals = [5.0, 4.0, 3.0, 2.0];
         for seed in 0..50 {
             let hosts =

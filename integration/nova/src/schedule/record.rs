@@ -72,7 +72,7 @@ pub struct SortRecord {
 
 impl SortRecord {
     /// What is kept of an order.
-    pub(super) fn new(sorted: &super::Sorted) -> Self {
+    pub(super) fn new(sorted: &super::SortedHosts) -> Self {
         let hosts = sorted.hosts.iter().take(RECORDED_HOSTS).enumerate();
         Self {
             passing: sorted.hosts.len() + sorted.behind,

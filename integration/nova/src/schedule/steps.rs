@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// Hosts in order, best first, and what is worth knowing about the order.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Sorted {
+pub struct SortedHosts {
     /// Places, best first.
     pub hosts: Vec<usize>,
     /// Their totals, parallel to `hosts`; empty if the caller does not need them.
@@ -62,7 +62,7 @@ pub trait Field: HostStateList {
         spec: &RequestSpec,
         context: &Context<'_>,
         index: usize,
-    ) -> Result<Sorted, NovaException> {
+    ) -> Result<SortedHosts, NovaException> {
         sorted(self, hosts, spec, context, index)
     }
 
@@ -83,7 +83,7 @@ pub fn sorted<S: HostStateList + ?Sized>(
     spec: &RequestSpec,
     context: &Context<'_>,
     index: usize,
-) -> Result<Sorted, NovaException> {
+) -> Result<SortedHosts, NovaException> {
     let mut trace = Vec::new();
     let passed = filtering::filter(states, hosts, spec, context, index, &mut trace)
         .map_err(|FilterFault { fault, .. }| fault)?;
@@ -100,7 +100,7 @@ pub fn sorted<S: HostStateList + ?Sized>(
             removed.take(RECORDED_DROPPED).copied().collect()
         },
     });
-    Ok(Sorted {
+    Ok(SortedHosts {
         hosts: order.clone().map(|place| passed[*place]).collect(),
         totals: order.map(|place| weighed.totals[*place]).collect(),
         unordered: weighed.totals.iter().any(|total| total.is_nan()),

@@ -25,7 +25,7 @@ use crate::filters::Context;
 use crate::hosts::new_state;
 use crate::model::{HostState, Options, RequestSpec};
 use crate::schedule::{
-    FilterRecord, OrderRecord, RECORDED_DROPPED, ScheduleCall, Sorted, WeighingRecord,
+    FilterRecord, OrderRecord, RECORDED_DROPPED, ScheduleCall, SortedHosts, WeighingRecord,
 };
 use crate::states::{HostStateList, HostStates};
 use crate::weighing::{self, Plugins, WeighFault};
@@ -102,9 +102,9 @@ impl HostSurvey {
 
     /// All that pass, in the order of the hosts.
     #[must_use]
-    pub fn unsorted(&self) -> Sorted {
+    pub fn unsorted(&self) -> SortedHosts {
         let hosts: Vec<usize> = self.passing.iter().collect();
-        Sorted {
+        SortedHosts {
             totals: hosts.iter().map(|at| self.total(*at)).collect(),
             hosts,
             unordered: false,
@@ -116,7 +116,7 @@ impl HostSurvey {
     /// The best `top` of those that pass, or more, best first; equal totals in the order of the
     /// hosts. What is left out comes behind them in [`Self::sorted`].
     #[must_use]
-    pub fn best(&self, top: usize) -> Sorted {
+    pub fn best(&self, top: usize) -> SortedHosts {
         if self.passing.count() / WHOLE <= top {
             self.sorted()
         } else {
@@ -126,13 +126,13 @@ impl HostSurvey {
 
     /// The same without a host more than that, if more than one passes.
     #[must_use]
-    pub fn cut(&self, top: usize) -> Sorted {
+    pub fn cut(&self, top: usize) -> SortedHosts {
         let passing = self.passing.count();
         if passing < 2 {
             return self.sorted();
         }
         let best = best::best(&self.totals, &self.passing, top);
-        Sorted {
+        SortedHosts {
             behind: passing - best.len(),
             hosts: best.iter().map(|(at, _)| *at).collect(),
             totals: best.iter().map(|(_, total)| *total).collect(),
@@ -150,7 +150,7 @@ impl HostSurvey {
 
     /// All that pass, best first; equal totals in the order of the hosts.
     #[must_use]
-    pub fn sorted(&self) -> Sorted {
+    pub fn sorted(&self) -> SortedHosts {
         let mut order: Vec<(f64, u32)> = self
             .passing
             .iter()
@@ -158,7 +158,7 @@ impl HostSurvey {
             .collect();
         // Totals are finite here.
         order.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        Sorted {
+        SortedHosts {
             hosts: order.iter().map(|(_, at)| *at as usize).collect(),
             totals: order.iter().map(|(total, _)| *total).collect(),
             unordered: false,
@@ -362,7 +362,7 @@ impl CloudTable {
         let mut states = self.states.clone();
         match self.survey(spec, self.known.clone(), self.now, &mut states) {
             Some(survey) => {
-                let Sorted { hosts, totals, .. } = survey.best(top);
+                let SortedHosts { hosts, totals, .. } = survey.best(top);
                 Ok(Decision {
                     passing: survey.passing.count(),
                     best: hosts.into_iter().zip(totals).take(top).collect(),

@@ -66,7 +66,7 @@ enum Term<'a> {
 
 /// What a weigher adds to the totals, unless it is exactly nothing, and with which scale.
 #[derive(Default)]
-struct Weighed<'a> {
+struct WeigherTerm<'a> {
     term: Option<Term<'a>>,
     scale: Option<WeigherScale>,
 }
@@ -252,7 +252,7 @@ impl Part {
         options: &Options,
         spec: &RequestSpec,
         alive: &HostSet,
-    ) -> Result<Weighed<'a>, ReferenceNeeded> {
+    ) -> Result<WeigherTerm<'a>, ReferenceNeeded> {
         if alive.meets(&self.wild) {
             return Err(ReferenceNeeded);
         }
@@ -271,7 +271,7 @@ impl Part {
         let scale = self.scale(Scale { lo, hi }, None);
         // It adds exactly nothing.
         if everywhere == Some(0.0) || lo == hi {
-            return Ok(Weighed { term: None, scale });
+            return Ok(WeigherTerm { term: None, scale });
         }
         let (raw, range) = (self.raw.as_slice(), hi - lo);
         let term = Some(match everywhere {
@@ -288,7 +288,7 @@ impl Part {
                 multiplier: &self.multipliers,
             },
         });
-        Ok(Weighed { term, scale })
+        Ok(WeigherTerm { term, scale })
     }
 
     fn scale(&self, scale: Scale, raw: Option<Vec<f64>>) -> Option<WeigherScale> {
@@ -307,9 +307,9 @@ impl Part {
         options: &Options,
         spec: &RequestSpec,
         alive: &HostSet,
-    ) -> Result<Weighed<'static>, ReferenceNeeded> {
+    ) -> Result<WeigherTerm<'static>, ReferenceNeeded> {
         if weighing::says_nothing(self.nova.class, spec, options) {
-            return Ok(Weighed::default());
+            return Ok(WeigherTerm::default());
         }
         if weighing::is_novas(self.nova.class)
             && self.nova.weigher.needs() == [Column::GroupMembers]
@@ -329,7 +329,7 @@ impl Part {
             raw[at] = *said;
         }
         let ends = ends(part.raw.iter().copied());
-        Ok(Weighed {
+        Ok(WeigherTerm {
             term: Some(Term::Ready(weighted)),
             scale: self.scale(Scale::new(ends.0, ends.1, self.bounds), Some(raw)),
         })
@@ -344,7 +344,7 @@ impl Part {
         instances: &Instances,
         spec: &RequestSpec,
         alive: &HostSet,
-    ) -> Result<Weighed<'static>, ReferenceNeeded> {
+    ) -> Result<WeigherTerm<'static>, ReferenceNeeded> {
         let group = spec.instance_group.iter();
         let members: BTreeSet<&String> = group.flat_map(|group| &group.members).collect();
         let mut counts = vec![0.0; len];
@@ -355,7 +355,7 @@ impl Part {
         let raw = weighing::of_members(weigher, counts, spec).map_err(|_| ReferenceNeeded)?;
         let (lo, hi) = ends(alive.iter().map(|at| raw[at]));
         if lo == hi {
-            return Ok(Weighed {
+            return Ok(WeigherTerm {
                 term: None,
                 scale: self.scale(Scale { lo, hi }, Some(raw)),
             });
@@ -365,7 +365,7 @@ impl Part {
             let multiplier = self.multipliers[at];
             multiplier * ((raw - lo) / range)
         });
-        Ok(Weighed {
+        Ok(WeigherTerm {
             term: Some(Term::Ready(weighted.collect())),
             scale: self.scale(Scale { lo, hi }, Some(raw)),
         })

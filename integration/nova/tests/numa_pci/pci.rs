@@ -134,7 +134,7 @@ fn devices_come_from_the_providers_that_placement_chose() {
 }
 
 #[test]
-fn one_provider_in_two_pools_serves_nobody() {
+fn one_provider_in_two_pools_serves_no_request() {
     let pools = [
         tagged("rp_uuid", "same", pool(Some(0), 4)),
         tagged("rp_uuid", "same", pool(Some(1), 4)),

@@ -89,7 +89,7 @@ pub struct NamedFlavor {
 }
 
 #[derive(Deserialize)]
-struct Created {
+struct CreateAnswer {
     server: CreatedServer,
 }
 
@@ -116,7 +116,7 @@ impl Compute {
         let body = new.body();
         let ask = AdapterRequest::new(Method::POST, "/servers").at(version);
         let (answer, call) = self.adapter.call(&ask.with(&body)).await?;
-        let created: Created = answer.json(&call)?;
+        let created: CreateAnswer = answer.json(&call)?;
         Ok(created.server.id)
     }
 

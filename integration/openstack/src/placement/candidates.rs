@@ -47,7 +47,7 @@ pub struct ResourceSummary {
 #[derive(Deserialize)]
 struct Answer {
     allocation_requests: Vec<RequestAnswer>,
-    provider_summaries: Ordered<ProviderSummary>,
+    provider_summaries: OrderedMap<ProviderSummary>,
 }
 
 #[derive(Deserialize)]
@@ -57,24 +57,24 @@ struct RequestAnswer {
 }
 
 /// The entries of a JSON object in their order.
-struct Ordered<T>(Vec<(Uuid, T)>);
+struct OrderedMap<T>(Vec<(Uuid, T)>);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Ordered<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for OrderedMap<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Entries<T>(std::marker::PhantomData<T>);
         impl<'de, T: Deserialize<'de>> Visitor<'de> for Entries<T> {
-            type Value = Ordered<T>;
+            type Value = OrderedMap<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object with UUIDs as keys")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Ordered<T>, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<OrderedMap<T>, A::Error> {
                 let mut entries = Vec::new();
                 while let Some(entry) = map.next_entry()? {
                     entries.push(entry);
                 }
-                Ok(Ordered(entries))
+                Ok(OrderedMap(entries))
             }
         }
         deserializer.deserialize_map(Entries(std::marker::PhantomData))

@@ -1,6 +1,6 @@
 //! One request and its answer.
 
-use super::{Session, Way};
+use super::{Connection, Session};
 use crate::error::{ConflictCode, OpenStackError, RequestEffect};
 use crate::keystone::Token;
 use crate::secret::Secret;
@@ -213,8 +213,8 @@ impl Session {
         token: Option<&Token>,
     ) -> Result<ServiceResponse, OpenStackError> {
         let http = match &self.inner.way {
-            Way::Http(http) => http,
-            Way::InProcess(transport) => {
+            Connection::Http(http) => http,
+            Connection::InProcess(transport) => {
                 let _lane = self.lane().await;
                 let carried = transport.exchange(call.sent()).await;
                 return carried

@@ -111,7 +111,7 @@ async fn a_lost_race_is_a_conflict_with_its_code() {
 }
 
 #[tokio::test]
-async fn a_swap_that_names_somebody_twice_or_nobody_is_not_sent() {
+async fn a_swap_that_names_a_victim_twice_or_none_is_not_sent() {
     let server = Server::start(|_, _| Reply::empty(204)).await;
     let placement = placement(&server.url);
     for (victims, claims) in [

@@ -12,7 +12,7 @@ use lapin::types::AMQPValue;
 use tokio::sync::{mpsc, watch};
 
 use crate::MessagingError;
-use crate::link::{ChannelError, Subscribed, subscribe};
+use crate::link::{ChannelError, QueueConsumers, subscribe};
 use crate::names::Queue;
 use crate::transport::TransportState;
 use crate::wire::{Properties, RpcReply, decode_reply};
@@ -30,13 +30,13 @@ type Waiters = Arc<Mutex<HashMap<String, mpsc::UnboundedSender<RpcReply>>>>;
 pub(super) struct Replies {
     queue: Queue,
     waiters: Waiters,
-    reading: watch::Receiver<Reading>,
+    reading: watch::Receiver<ReplyState>,
     _reader: Task,
 }
 
 /// Whether replies can come.
 #[derive(Debug, Clone, PartialEq)]
-enum Reading {
+enum ReplyState {
     NotYet(Option<MessagingError>),
     Now,
     Closed,
@@ -53,7 +53,7 @@ impl Replies {
     pub(super) fn start(shared: Arc<TransportState>) -> Self {
         let queue = Queue::reply(shared.options());
         let waiters = Waiters::default();
-        let (sender, reading) = watch::channel(Reading::NotYet(None));
+        let (sender, reading) = watch::channel(ReplyState::NotYet(None));
         let reader = task::spawn_for(
             "rpc-replies",
             &queue.name,
@@ -75,10 +75,10 @@ impl Replies {
     /// Why no replies can come now, for people.
     pub(super) fn describe(&self) -> String {
         match &*self.reading.borrow() {
-            Reading::Now => "the connection to the broker is up".to_owned(),
-            Reading::NotYet(Some(error)) => error.to_string(),
-            Reading::NotYet(None) => "there is no connection to the broker".to_owned(),
-            Reading::Closed => "the transport is closed".to_owned(),
+            ReplyState::Now => "the connection to the broker is up".to_owned(),
+            ReplyState::NotYet(Some(error)) => error.to_string(),
+            ReplyState::NotYet(None) => "there is no connection to the broker".to_owned(),
+            ReplyState::Closed => "the transport is closed".to_owned(),
         }
     }
 
@@ -96,14 +96,14 @@ impl Replies {
         };
         let mut reading = self.reading.clone();
         let settled = reading
-            .wait_for(|state| !matches!(state, Reading::NotYet(None)))
+            .wait_for(|state| !matches!(state, ReplyState::NotYet(None)))
             .await
             .map_err(|_| MessagingError::Closed)?
             .clone();
         match settled {
-            Reading::Now => Ok(waiting),
-            Reading::NotYet(Some(error)) => Err(error),
-            Reading::NotYet(None) | Reading::Closed => Err(MessagingError::Closed),
+            ReplyState::Now => Ok(waiting),
+            ReplyState::NotYet(Some(error)) => Err(error),
+            ReplyState::NotYet(None) | ReplyState::Closed => Err(MessagingError::Closed),
         }
     }
 }
@@ -128,7 +128,7 @@ async fn run(
     shared: Arc<TransportState>,
     queue: Queue,
     waiters: Waiters,
-    reading: watch::Sender<Reading>,
+    reading: watch::Sender<ReplyState>,
 ) {
     let mut durable_elsewhere = false;
     let pause = shared
@@ -145,13 +145,13 @@ async fn run(
         let attempt = subscribe(&session, queues, 0, &mut durable_elsewhere);
         match tokio::time::timeout(SUBSCRIBE_LIMIT, attempt).await {
             Ok(Ok(subscribed)) => {
-                reading.send_replace(Reading::Now);
+                reading.send_replace(ReplyState::Now);
                 read(subscribed, &waiters).await;
-                reading.send_replace(Reading::NotYet(None));
+                reading.send_replace(ReplyState::NotYet(None));
             }
             Ok(Err(ChannelError::Final(error))) => {
                 tracing::error!(code = error.code(), %error, queue = queue.name, "cannot read replies; trying again");
-                reading.send_replace(Reading::NotYet(Some(error)));
+                reading.send_replace(ReplyState::NotYet(Some(error)));
             }
             Ok(Err(error)) => {
                 let error = error.into_error(&session.broker);
@@ -163,7 +163,7 @@ async fn run(
             ),
         }
     }
-    reading.send_replace(Reading::Closed);
+    reading.send_replace(ReplyState::Closed);
     // Wakes all who wait.
     waiters
         .lock()
@@ -172,8 +172,8 @@ async fn run(
 }
 
 /// Reads until the consumer ends.
-async fn read(subscribed: Subscribed, waiters: &Waiters) {
-    let Subscribed {
+async fn read(subscribed: QueueConsumers, waiters: &Waiters) {
+    let QueueConsumers {
         session,
         channel: _open,
         mut consumers,

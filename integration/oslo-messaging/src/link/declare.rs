@@ -15,7 +15,7 @@ use crate::MessagingError;
 use crate::names::{ExchangeDeclaration, ExchangeKind, Queue};
 
 /// Consumers of some queues on one channel.
-pub(crate) struct Subscribed {
+pub(crate) struct QueueConsumers {
     pub(crate) session: Arc<BrokerSession>,
     pub(crate) channel: Channel,
     /// In the order of the queues.
@@ -33,7 +33,7 @@ pub(crate) async fn subscribe(
     queues: &[Queue],
     prefetch: u16,
     durable_elsewhere: &mut bool,
-) -> Result<Subscribed, ChannelError> {
+) -> Result<QueueConsumers, ChannelError> {
     let queues: Vec<Queue> = if *durable_elsewhere {
         queues.iter().map(Queue::not_durable).collect()
     } else {
@@ -58,7 +58,7 @@ async fn try_subscribe(
     session: &Arc<BrokerSession>,
     queues: &[Queue],
     prefetch: u16,
-) -> Result<Subscribed, ChannelError> {
+) -> Result<QueueConsumers, ChannelError> {
     let channel = session
         .channel()
         .await
@@ -87,7 +87,7 @@ async fn try_subscribe(
             })?;
         consumers.push(consumer);
     }
-    Ok(Subscribed {
+    Ok(QueueConsumers {
         session: Arc::clone(session),
         channel,
         consumers,

@@ -8,5 +8,5 @@ mod publish;
 
 pub(crate) use channel_error::ChannelError;
 pub(crate) use connect::{Link, LinkState, dialer, start};
-pub(crate) use declare::{Subscribed, subscribe};
+pub(crate) use declare::{QueueConsumers, subscribe};
 pub(crate) use publish::{Publication, Publisher};

@@ -48,12 +48,12 @@ impl Publication {
 pub(crate) struct Publisher {
     channels: ebbtide_amqp::Publisher<MessagingError>,
     link: Arc<Link>,
-    known: Mutex<Known>,
+    known: Mutex<Declarations>,
 }
 
 /// What has been declared on which connection.
 #[derive(Debug, Default)]
-struct Known {
+struct Declarations {
     session: u64,
     declared: HashSet<String>,
     /// Exchanges that another program has declared without durability; kept across connections.
@@ -65,7 +65,7 @@ impl Publisher {
         Self {
             channels: ebbtide_amqp::Publisher::new(Arc::clone(&link), MAX_IN_FLIGHT),
             link,
-            known: Mutex::new(Known::default()),
+            known: Mutex::new(Declarations::default()),
         }
     }
 
@@ -186,7 +186,7 @@ impl Publisher {
         }
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+    fn known(&self) -> std::sync::MutexGuard<'_, Declarations> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -13,7 +13,7 @@ use tokio::sync::{Semaphore, oneshot, watch};
 
 use super::receipt::Receipt;
 use super::{Inner, work};
-use crate::link::{ChannelError, Subscribed, subscribe};
+use crate::link::{ChannelError, QueueConsumers, subscribe};
 use crate::{ArrivalQueue, MessagingError};
 
 /// The queues of a server, in the order in which they are declared.
@@ -122,8 +122,8 @@ pub(super) async fn run(
 }
 
 /// Reads from all queues until one of them ends, the connection is lost, or the server stops.
-async fn read_all(inner: &Arc<Inner>, subscribed: Subscribed, permits: &[Arc<Semaphore>; 3]) {
-    let Subscribed {
+async fn read_all(inner: &Arc<Inner>, subscribed: QueueConsumers, permits: &[Arc<Semaphore>; 3]) {
+    let QueueConsumers {
         session,
         channel,
         consumers,

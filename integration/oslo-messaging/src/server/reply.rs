@@ -23,7 +23,7 @@ const GONE_QUEUES: usize = 200;
 const GONE_FOR: Duration = Duration::from_secs(60);
 
 /// The transport was closed before the answer was out.
-pub(super) struct Unanswered;
+pub(super) struct TransportClosed;
 
 /// Callers' queues that were missing for too long lately. Other calls of the same caller do not
 /// wait for them again.
@@ -53,11 +53,11 @@ pub(super) async fn send(
     reply_to: &ReplyTo,
     outcome: Result<Value, RemoteError>,
     state: &CallState,
-) -> Result<(), Unanswered> {
+) -> Result<(), TransportClosed> {
     let body = encode(reply_to, &outcome);
     match publish(inner, reply_to, body, state).await {
         Ok(()) => Ok(()),
-        Err(MessagingError::Closed) => Err(Unanswered),
+        Err(MessagingError::Closed) => Err(TransportClosed),
         Err(error) => {
             tracing::error!(code = error.code(), %error, "the broker does not take an answer; its caller gets a failure instead");
             // Most likely it was too large; this one is not. If it is refused as well, nothing can
@@ -66,7 +66,7 @@ pub(super) async fn send(
                 RemoteError::builtin("RuntimeError", format!("the answer was refused: {error}"));
             let body = encode(reply_to, &Err(failure));
             match publish(inner, reply_to, body, state).await {
-                Err(MessagingError::Closed) => Err(Unanswered),
+                Err(MessagingError::Closed) => Err(TransportClosed),
                 Ok(()) | Err(_) => Ok(()),
             }
         }

@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::heartbeat;
 use super::receipt::Receipt;
-use super::reply::{self, Unanswered};
+use super::reply::{self, TransportClosed};
 use super::{AckMode, Inner, ServerRole};
 use crate::dedup::Arrival;
 use crate::endpoint::ReplyPath;
@@ -163,7 +163,7 @@ async fn run(guard: Guard, request: RpcRequest, facts: Facts, source: ArrivalQue
         Ok(false) => tracing::info!("a request is given back to the broker"),
         // The transport is closed, so nothing can be said to anybody; the broker gives the request
         // to another server.
-        Err(Unanswered) => {
+        Err(TransportClosed) => {
             tracing::warn!("a request could not be answered before the transport was closed")
         }
     }

@@ -389,7 +389,7 @@ async fn a_request_that_a_handler_gives_back_comes_again_and_is_answered_then() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_somebody_else_answers_is_settled_without_a_word() {
+async fn a_request_that_another_server_answers_is_settled_without_a_word() {
     let place = Place::shared().await;
     let (transport, book) = (place.transport(), Book::default());
     let server = place

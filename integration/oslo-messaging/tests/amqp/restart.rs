@@ -27,7 +27,7 @@ fn production(place: &Place, change: impl FnOnce(&mut RabbitOptions)) -> Transpo
 
 /// What became of the calls to one server since the broker was back.
 #[derive(Debug, Default)]
-struct Outcome {
+struct RestartResult {
     /// There was no queue yet: a conductor would wait for its timeout.
     lost: usize,
     answered: usize,
@@ -37,9 +37,9 @@ struct Outcome {
 }
 
 /// Calls both topics again and again until each has answered, and waits for all answers.
-async fn call_until_both_answer(client: &RpcClient, topics: [&str; 2]) -> [Outcome; 2] {
+async fn call_until_both_answer(client: &RpcClient, topics: [&str; 2]) -> [RestartResult; 2] {
     let began = Instant::now();
-    let mut outcomes = [Outcome::default(), Outcome::default()];
+    let mut outcomes = [RestartResult::default(), RestartResult::default()];
     let mut calls = tokio::task::JoinSet::new();
     let mut beat = tokio::time::interval(BETWEEN_CALLS);
     loop {

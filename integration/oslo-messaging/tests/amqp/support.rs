@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use ebbtide_harness::{RabbitMq, SharedBroker, SharedServers};
 use oslo_messaging::{
-    ArrivalQueue, CallEnd, CallState, CallerState, Endpoint, EndpointTarget, Handled, IncomingCall,
-    Map, RabbitOptions, RemoteError, RpcServer, ServerOptions, Target, Transport, TransportUrl,
+    ArrivalQueue, CallEnd, CallState, CallerState, Endpoint, EndpointTarget, HandlerFuture,
+    IncomingCall, Map, RabbitOptions, RemoteError, RpcServer, ServerOptions, Target, Transport,
+    TransportUrl,
 };
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, watch};
@@ -194,7 +195,7 @@ impl Endpoint for Recorder {
         }
     }
 
-    fn handle(&self, call: IncomingCall) -> Handled<'_> {
+    fn handle(&self, call: IncomingCall) -> HandlerFuture<'_> {
         Box::pin(async move {
             let book = &self.1;
             let user = call

@@ -1,6 +1,6 @@
 //! Random requests, answered by the model and by the real Placement alike.
 
-use crate::generator::{Asked, sequence};
+use crate::generator::{RecordedRequest, sequence};
 use crate::oracle::Oracle;
 use ebbtide_placement_model::{Model, ModelRequest};
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
@@ -87,7 +87,7 @@ fn record() {
     std::fs::write(RECORDED, gz.finish().unwrap()).unwrap();
 }
 
-fn recorded(asked: &Asked, answer: Value) -> Value {
+fn recorded(asked: &RecordedRequest, answer: Value) -> Value {
     json!({"asked": asked.line(), "answer": normal(&answer)})
 }
 

@@ -6,14 +6,14 @@ use uuid::Uuid;
 
 /// One request, as it is recorded.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct RecordedRequest {
     pub(crate) method: &'static str,
     pub(crate) path: String,
     pub(crate) version: (u32, u32),
     pub(crate) body: Value,
 }
 
-impl Asked {
+impl RecordedRequest {
     pub(crate) fn line(&self) -> Value {
         let (major, minor) = self.version;
         json!({"method": self.method, "path": self.path, "version": format!("{major}.{minor}"), "body": self.body})
@@ -76,10 +76,10 @@ impl Chance {
 }
 
 /// A sequence of requests; the same seed gives the same one.
-pub(crate) fn sequence(seed: u64, length: usize) -> Vec<Asked> {
+pub(crate) fn sequence(seed: u64, length: usize) -> Vec<RecordedRequest> {
     let mut chance = Chance(seed);
     let mut model = Model::new();
-    let mut all: Vec<Asked> = Vec::new();
+    let mut all: Vec<RecordedRequest> = Vec::new();
     for name in &TRAITS[1..] {
         all.push(put(format!("/traits/{name}"), (1, 6), Value::Null));
     }
@@ -105,7 +105,7 @@ pub(crate) fn sequence(seed: u64, length: usize) -> Vec<Asked> {
 }
 
 /// Reads everything.
-fn everything() -> Vec<Asked> {
+fn everything() -> Vec<RecordedRequest> {
     let mut all = vec![get("/resource_providers".to_owned(), (1, 36))];
     for n in 0..PROVIDERS {
         let of = |what: &str| format!("/resource_providers/{}/{what}", provider(n));
@@ -120,8 +120,8 @@ fn everything() -> Vec<Asked> {
     all
 }
 
-fn asked(method: &'static str, path: String, version: (u32, u32), body: Value) -> Asked {
-    Asked {
+fn asked(method: &'static str, path: String, version: (u32, u32), body: Value) -> RecordedRequest {
+    RecordedRequest {
         method,
         path,
         version,
@@ -129,15 +129,15 @@ fn asked(method: &'static str, path: String, version: (u32, u32), body: Value) -
     }
 }
 
-fn get(path: String, version: (u32, u32)) -> Asked {
+fn get(path: String, version: (u32, u32)) -> RecordedRequest {
     asked("GET", path, version, Value::Null)
 }
 
-fn put(path: String, version: (u32, u32), body: Value) -> Asked {
+fn put(path: String, version: (u32, u32), body: Value) -> RecordedRequest {
     asked("PUT", path, version, body)
 }
 
-fn one(chance: &mut Chance, model: &Model) -> Asked {
+fn one(chance: &mut Chance, model: &Model) -> RecordedRequest {
     let at = chance.provider();
     let of = |what: &str| format!("/resource_providers/{at}/{what}");
     match chance.below(100) {

@@ -27,7 +27,7 @@ pub use engines::{EnginePurpose, Multipliers};
 pub use error::PluginError;
 pub use file::read_file;
 pub use health::{Health, HealthReport, Milliseconds};
-pub use load::{PluginKind, PluginTransport};
+pub use load::{PluginCarrier, PluginKind};
 pub use overrides::{ENGINE, MergedPlugins, PluginOverride, PluginOverrides, merge};
 pub use set::{Clock, Plugin, PluginEntry, PluginSet, Randomness, Services, Sources};
 pub use standalone::StandaloneWeighers;

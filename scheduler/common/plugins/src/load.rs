@@ -36,14 +36,14 @@ impl PluginKind {
 
 /// How the scheduler reaches a plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PluginTransport {
+pub enum PluginCarrier {
     /// A WebAssembly component.
     Wasm,
     /// A service, over gRPC.
     Remote,
 }
 
-impl PluginTransport {
+impl PluginCarrier {
     /// The word for it.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -1,7 +1,7 @@
 //! All plugins of a scheduler.
 
 use crate::load::{self, LoadedPlugin};
-use crate::{Component, Health, PluginConfig, PluginError, PluginKind, PluginTransport};
+use crate::{Component, Health, PluginCarrier, PluginConfig, PluginError, PluginKind};
 use ebbtide_engine::PluginFailure;
 use ebbtide_files::read_regular;
 use ebbtide_plugin_contract::LARGEST_COMPONENT;
@@ -69,7 +69,7 @@ pub struct Plugin {
     /// What it is.
     pub kind: PluginKind,
     /// How it is reached.
-    pub carrier: PluginTransport,
+    pub carrier: PluginCarrier,
     /// The SHA-256 of its file, in hexadecimal digits; empty for a service.
     pub digest: String,
     /// How it behaves.
@@ -219,10 +219,10 @@ fn read(entry: &PluginEntry) -> Result<Option<Component>, PluginError> {
     Ok(Some(Component::new(bytes)))
 }
 
-fn carrier(config: &PluginConfig) -> PluginTransport {
+fn carrier(config: &PluginConfig) -> PluginCarrier {
     match config.address {
-        Some(_) => PluginTransport::Remote,
-        None => PluginTransport::Wasm,
+        Some(_) => PluginCarrier::Remote,
+        None => PluginCarrier::Wasm,
     }
 }
 
@@ -238,7 +238,7 @@ fn missing(config: &PluginConfig, problem: String) -> Plugin {
 
 fn plugin(
     config: &PluginConfig,
-    carrier: PluginTransport,
+    carrier: PluginCarrier,
     digest: String,
     loaded: LoadedPlugin,
 ) -> Plugin {
@@ -248,8 +248,8 @@ fn plugin(
         LoadedPlugin::Absent(_) => PluginKind::Unknown,
     };
     let health = || match carrier {
-        PluginTransport::Wasm => Arc::default(),
-        PluginTransport::Remote => Arc::new(Health::timed(clock::monotonic_millis)),
+        PluginCarrier::Wasm => Arc::default(),
+        PluginCarrier::Remote => Arc::new(Health::timed(clock::monotonic_millis)),
     };
     Plugin {
         config: config.clone(),

@@ -49,14 +49,14 @@ impl Lease {
 }
 
 /// The row as it is.
-struct Current {
+struct LeaseRow {
     holder: String,
     epoch: i64,
     expires_at: Timestamp,
 }
 
 /// Reads the row and locks it until the transaction ends. SQLite locks the whole database.
-async fn lock_row(transaction: &DatabaseTransaction) -> Result<Current, TransactionFailure> {
+async fn lock_row(transaction: &DatabaseTransaction) -> Result<LeaseRow, TransactionFailure> {
     let backend = transaction.get_database_backend();
     let sql = match backend {
         DbBackend::Sqlite => "SELECT holder, epoch, expires_at FROM lease WHERE id = 1",
@@ -70,7 +70,7 @@ async fn lock_row(transaction: &DatabaseTransaction) -> Result<Current, Transact
         key: "1".to_owned(),
         reason: "the row is missing; insert (1, '', 0, 0)".to_owned(),
     })?;
-    Ok(Current {
+    Ok(LeaseRow {
         holder: row.try_get("", "holder")?,
         epoch: row.try_get("", "epoch")?,
         expires_at: Timestamp::from_millis(row.try_get("", "expires_at")?),

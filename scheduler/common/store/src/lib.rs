@@ -53,7 +53,7 @@ pub use log::CommitChanges;
 pub use migration::SchemaState;
 pub use plugins::{PluginRow, PluginStore};
 pub use price_store::PriceStore;
-pub use purge::{OldRecord, PurgeKind, Purged};
+pub use purge::{OldRecord, PurgeCounts, PurgeKind};
 pub use read::{DecisionFilter, EvacuationFilter, LifeFilter, MAX_PAGE, PriceFilter, ServerFilter};
 pub use store::Store;
 pub use url::Backend;

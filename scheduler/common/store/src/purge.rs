@@ -12,7 +12,7 @@ const BATCH: u64 = 256;
 
 /// How many records a purge deleted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Purged {
+pub struct PurgeCounts {
     /// Servers that were gone.
     pub servers: u64,
     /// Evacuations that were final.
@@ -22,7 +22,7 @@ pub struct Purged {
     pub prices: u64,
 }
 
-impl Purged {
+impl PurgeCounts {
     /// All of them.
     #[must_use]
     pub fn total(&self) -> u64 {
@@ -118,8 +118,8 @@ impl Store {
     ///
     /// # Errors
     /// Those of the database. Records that were deleted before the error stay deleted.
-    pub async fn purge(&self, before: Timestamp, limit: u64) -> Result<Purged, StoreError> {
-        Ok(Purged {
+    pub async fn purge(&self, before: Timestamp, limit: u64) -> Result<PurgeCounts, StoreError> {
+        Ok(PurgeCounts {
             servers: self.purge_some(PurgeKind::Servers, before, limit).await?,
             evacuations: self
                 .purge_some(PurgeKind::Evacuations, before, limit)

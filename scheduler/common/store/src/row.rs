@@ -21,7 +21,7 @@ pub(crate) struct Encoder {
     pub(crate) max_record_bytes: usize,
 }
 
-pub(crate) type Encoded = Result<Row, StoreError>;
+pub(crate) type EncodedRow = Result<Row, StoreError>;
 
 impl Encoder {
     pub(crate) fn with_record(
@@ -30,7 +30,7 @@ impl Encoder {
         key: &str,
         mut values: Vec<Value>,
         record: &impl Serialize,
-    ) -> Encoded {
+    ) -> EncodedRow {
         let json = serde_json::to_string(record)
             .map_err(|error| unstorable(table, key, error.to_string()))?;
         self.fits(table, key, json.len())?;

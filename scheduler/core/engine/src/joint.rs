@@ -104,7 +104,7 @@ pub(crate) fn place_together(
         limits: state.limits(),
         steps: &steps,
     };
-    let mut asked = Asked {
+    let mut asked = PreferredHosts {
         search: &mut tools.search,
         state,
         places: &places,
@@ -153,7 +153,7 @@ pub(crate) fn place_together(
 }
 
 /// The hosts as the solver asks for them: by preference.
-struct Asked<'r, 's> {
+struct PreferredHosts<'r, 's> {
     search: &'r mut VictimSearch,
     state: &'r DecisionState<'s>,
     places: &'r [RankedCandidate],
@@ -164,13 +164,13 @@ struct Asked<'r, 's> {
     truncated: bool,
 }
 
-impl Asked<'_, '_> {
+impl PreferredHosts<'_, '_> {
     fn host(&self, number: usize) -> HostIndex {
         self.places[self.weighed.order[number]].host
     }
 }
 
-impl Hosts for Asked<'_, '_> {
+impl Hosts for PreferredHosts<'_, '_> {
     fn count(&self) -> usize {
         self.places.len()
     }

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What this request has done to one host.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Pending {
+pub(crate) struct PlacedInstances {
     /// Instances of the request that were placed here.
     pub(crate) placed: i64,
     /// Instances that have to leave for them.
@@ -30,7 +30,7 @@ pub(crate) struct DecisionState<'a> {
     pub(crate) table: &'a HostTable,
     pub(crate) ask: &'a CheckedRequest<'a>,
     pub(crate) now: Timestamp,
-    pending: BTreeMap<HostIndex, Pending>,
+    pending: BTreeMap<HostIndex, PlacedInstances>,
     taken: BTreeSet<Slot>,
     limits: Limits,
 }
@@ -141,7 +141,7 @@ impl<'a> DecisionState<'a> {
     }
 
     /// What was done to a host; `None` if nothing.
-    pub(crate) fn pending(&self, host: HostIndex) -> Option<&Pending> {
+    pub(crate) fn pending(&self, host: HostIndex) -> Option<&PlacedInstances> {
         if self.pending.is_empty() {
             None
         } else {
@@ -150,7 +150,7 @@ impl<'a> DecisionState<'a> {
     }
 
     /// The hosts that something was done to.
-    pub(crate) fn touched(&self) -> impl Iterator<Item = (HostIndex, &Pending)> {
+    pub(crate) fn touched(&self) -> impl Iterator<Item = (HostIndex, &PlacedInstances)> {
         self.pending.iter().map(|(&host, pending)| (host, pending))
     }
 

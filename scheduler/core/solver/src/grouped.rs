@@ -38,7 +38,7 @@ const ROOT_MOVES: u64 = 24;
 const NODES_PER_LINE: u64 = 500;
 /// State of the search; reused from call to call.
 #[derive(Debug, Default)]
-pub(crate) struct Grouped {
+pub(crate) struct GroupedSearch {
     pub(crate) best: Best,
     /// How many candidates of each group help at all.
     members: Vec<u32>,
@@ -82,7 +82,7 @@ enum Answer {
     },
 }
 
-impl Grouped {
+impl GroupedSearch {
     /// `Ok(None)` if `best` is the answer, `Ok(Some(bound))` if the nodes ran out; an outcome if no
     /// set will do at all.
     pub(crate) fn run<'s>(

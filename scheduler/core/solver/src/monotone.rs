@@ -38,7 +38,7 @@ pub(crate) struct Monotone {
 }
 
 impl Monotone {
-    /// As [`Grouped::run`](crate::grouped::Grouped::run).
+    /// As [`GroupedSearch::run`](crate::grouped::GroupedSearch::run).
     pub(crate) fn run<'s>(
         &mut self,
         problem: &Problem<'_>,

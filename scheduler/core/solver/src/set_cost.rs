@@ -11,7 +11,7 @@
 
 use crate::cost::EvictionCost;
 use crate::error::SolverError;
-use crate::grouped::Grouped;
+use crate::grouped::GroupedSearch;
 use crate::monotone::Monotone;
 use crate::outcome::{CoverResult, SearchLimits, Solution, Stats};
 use crate::problem::Problem;
@@ -60,7 +60,7 @@ impl std::fmt::Debug for SetCost<'_> {
 pub struct SetScratch {
     pub(crate) inner: Scratch,
     pub(crate) nodes: u64,
-    grouped: Grouped,
+    grouped: GroupedSearch,
     monotone: Monotone,
     victims: Vec<u32>,
 }

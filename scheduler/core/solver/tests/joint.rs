@@ -4,7 +4,7 @@
 use crate::common;
 
 use common::Candidate;
-use common::cloud::{Asked, Cloud, Place, saturated};
+use common::cloud::{Cloud, Place, PreferredHosts, saturated};
 use ebbtide_solver::{
     EvictionCost, Hosts, JointOutcome, JointProblem, MAX_JOINT, Scratch, SearchLimits, SolverError,
     solve, solve_joint,
@@ -262,7 +262,7 @@ fn among_equals_the_preferred_host_gets_as_many_as_possible() {
 /// host.
 fn forced(cloud: &Cloud, host: usize, count: u32) -> Option<(u64, usize)> {
     fn curve(cloud: &Cloud, host: usize, count: u32) -> Option<(u64, usize)> {
-        let mut asked = Asked::new(cloud);
+        let mut asked = PreferredHosts::new(cloud);
         let loaded = asked.load(host, count)?;
         match solve(&loaded.problem, &mut Scratch::new(), SearchLimits::DEFAULT).unwrap() {
             ebbtide_solver::CoverResult::NotNeeded => Some((0, 0)),
@@ -358,7 +358,12 @@ fn malformed_joint_problems_are_refused() {
             limits: &[],
             steps,
         };
-        solve_joint(&problem, &mut Asked::new(&cloud), SearchLimits::DEFAULT).map(|_| ())
+        solve_joint(
+            &problem,
+            &mut PreferredHosts::new(&cloud),
+            SearchLimits::DEFAULT,
+        )
+        .map(|_| ())
     };
     assert_eq!(solve(0, &[]), Err(SolverError::JointCount { count: 0 }));
     assert_eq!(

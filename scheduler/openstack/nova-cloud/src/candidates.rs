@@ -31,7 +31,7 @@ pub struct PlacementQuery {
 
 /// Why only Placement itself can answer a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AskPlacement {
+pub enum PlacementOnly {
     /// Groups with a suffix, or a group policy.
     Granular,
     /// A child provider has a requested class.
@@ -44,7 +44,7 @@ pub enum AskPlacement {
     Unknown,
 }
 
-impl AskPlacement {
+impl PlacementOnly {
     /// In words.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -211,8 +211,8 @@ impl Cloud {
     /// The hosts that Placement would return, computed from memory.
     ///
     /// # Errors
-    /// [`AskPlacement`]: only Placement itself can answer this query.
-    pub fn candidates(&self, asked: &PlacementQuery) -> Result<CandidateHosts, AskPlacement> {
+    /// [`PlacementOnly`]: only Placement itself can answer this query.
+    pub fn candidates(&self, asked: &PlacementQuery) -> Result<CandidateHosts, PlacementOnly> {
         let mut sets = Vec::new();
         let mut hosts = HostSet::none(self.at.len());
         for query in [Some(&asked.query), asked.fallback.as_ref()]
@@ -243,19 +243,19 @@ impl Cloud {
         &self,
         query: &Query,
         which: HostStateKind,
-    ) -> Result<(HostSet, BTreeMap<String, u64>), AskPlacement> {
+    ) -> Result<(HostSet, BTreeMap<String, u64>), PlacementOnly> {
         let [group] = query.groups.as_slice() else {
             return Err(if query.groups.is_empty() {
-                AskPlacement::NoResources
+                PlacementOnly::NoResources
             } else {
-                AskPlacement::Granular
+                PlacementOnly::Granular
             });
         };
         if group.suffix.is_some() {
-            return Err(AskPlacement::Granular);
+            return Err(PlacementOnly::Granular);
         }
         if group.resources.is_empty() {
-            return Err(AskPlacement::NoResources);
+            return Err(PlacementOnly::NoResources);
         }
         self.others_are_not_asked(group)?;
         let mut hosts = self.table.known().clone();
@@ -272,7 +272,7 @@ impl Cloud {
 
     /// # Errors
     /// Children or sharing providers have a requested class.
-    fn others_are_not_asked(&self, group: &QueryGroup) -> Result<(), AskPlacement> {
+    fn others_are_not_asked(&self, group: &QueryGroup) -> Result<(), PlacementOnly> {
         for provider in self
             .others
             .iter()
@@ -281,7 +281,7 @@ impl Cloud {
             let child = provider.parent.is_some();
             let Some(inventories) = &provider.inventories else {
                 // A root provider that was never read may be a sharing one.
-                return Err(AskPlacement::Unknown);
+                return Err(PlacementOnly::Unknown);
             };
             let shares = provider.traits.is_none() || provider.shares();
             if (child || shares)
@@ -290,19 +290,19 @@ impl Cloud {
                     .any(|class| group.resources.contains_key(class))
             {
                 return Err(if child {
-                    AskPlacement::Nested
+                    PlacementOnly::Nested
                 } else {
-                    AskPlacement::Sharing
+                    PlacementOnly::Sharing
                 });
             }
         }
         Ok(())
     }
 
-    fn keep_members(&self, hosts: &mut HostSet, group: &QueryGroup) -> Result<(), AskPlacement> {
+    fn keep_members(&self, hosts: &mut HostSet, group: &QueryGroup) -> Result<(), PlacementOnly> {
         let asks = !group.member_of.is_empty() || !group.forbidden_aggregates.is_empty();
         if asks && hosts.meets(&self.columns.aggregates_unknown) {
-            return Err(AskPlacement::Unknown);
+            return Err(PlacementOnly::Unknown);
         }
         let named = group.member_of.iter().flatten();
         let foreign = |uuid: &String| !self.aggregate_list.iter().any(|known| known.uuid == *uuid);
@@ -310,7 +310,7 @@ impl Cloud {
             && hosts.meets(&self.columns.aggregates_partial)
             && named.chain(&group.forbidden_aggregates).any(foreign)
         {
-            return Err(AskPlacement::Unknown);
+            return Err(PlacementOnly::Unknown);
         }
         for choice in &group.member_of {
             hosts.keep(&self.columns.in_any(choice.iter()));
@@ -336,7 +336,7 @@ impl Cloud {
         hosts: &mut HostSet,
         query: &Query,
         group: &QueryGroup,
-    ) -> Result<(), AskPlacement> {
+    ) -> Result<(), PlacementOnly> {
         let required = || query.root_required.iter().chain(&group.required);
         let forbidden = || query.root_forbidden.iter().chain(&group.forbidden);
         // Computes set this trait when they are disabled. If a host's traits were not read, its
@@ -344,7 +344,7 @@ impl Cloud {
         let told_by_service = |name: &String| name == "COMPUTE_STATUS_DISABLED";
         let asks = required().next().is_some() || !forbidden().all(told_by_service);
         if asks && hosts.meets(&self.columns.traits_unknown) {
-            return Err(AskPlacement::Unknown);
+            return Err(PlacementOnly::Unknown);
         }
         required().for_each(|name| self.columns.keep_trait(hosts, name));
         forbidden().for_each(|name| self.columns.drop_trait(hosts, name));

@@ -26,7 +26,7 @@ mod plan;
 mod scheduling;
 mod shadow;
 
-pub use candidates::{AskPlacement, CandidateHosts, PlacementQuery};
+pub use candidates::{CandidateHosts, PlacementOnly, PlacementQuery};
 pub use cloud::{
     Cloud, CloudSettings, CostModules, Counts, DecisionPlugins, OpenPreemption, PreemptibleUsage,
     PricedServer, RetainedServerState, RetainedServerView, StaleProviders, flavor_view,
@@ -44,5 +44,5 @@ pub use plan::{
     NoPlan, NoPlanReason, PlanOptions, PlannedInstance, PlannedVictim, PreemptionPlan,
     ProviderTruth, SecondBest, VerifyResult,
 };
-pub use scheduling::{Claim, ClaimResult, Scheduling, SchedulingAction, Selected};
+pub use scheduling::{Claim, ClaimResult, Scheduling, SchedulingAction, SelectedHost};
 pub use shadow::ShadowChoice;

@@ -5,7 +5,7 @@
 //! victims. Both come from the same state, so no other request can take what the first look found
 //! before the second look finds victims for it.
 
-use crate::candidates::{AskPlacement, CandidateHosts, PlacementQuery};
+use crate::candidates::{CandidateHosts, PlacementOnly, PlacementQuery};
 use crate::cloud::Cloud;
 use crate::plan::{NoPlan, PlanOptions, PreemptionPlan};
 use crate::scheduling::{Scheduling, SchedulingAction};
@@ -32,7 +32,7 @@ impl Cloud {
     /// for the request.
     ///
     /// # Errors
-    /// [`AskPlacement`]: only Placement itself can say which hosts have room.
+    /// [`PlacementOnly`]: only Placement itself can say which hosts have room.
     pub fn decide_once(
         &self,
         spec: &RequestSpec,
@@ -41,7 +41,7 @@ impl Cloud {
         now: i64,
         seed: Option<u64>,
         victims: Option<&PlanOptions>,
-    ) -> Result<OnePass, AskPlacement> {
+    ) -> Result<OnePass, PlacementOnly> {
         let candidates = self.candidates(asked)?;
         let mut scheduling = None;
         if !candidates.is_empty() {

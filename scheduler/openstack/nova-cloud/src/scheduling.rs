@@ -11,7 +11,7 @@ use ebbtide_nova::fault::NovaException;
 use ebbtide_nova::filters::{self, Context};
 use ebbtide_nova::model::{AllocationCandidate, HostState, Options, RequestSpec};
 use ebbtide_nova::schedule::{
-    Field, ScheduleCall, ScheduleRun, ScheduleStep, Selection, Sorted, sorted,
+    Field, ScheduleCall, ScheduleRun, ScheduleStep, Selection, SortedHosts, sorted,
 };
 use ebbtide_nova::states::{HostStateList, HostStates};
 use ebbtide_nova::table::{HostSet, HostSurvey, first_of};
@@ -25,7 +25,7 @@ pub enum SchedulingAction {
     /// [`Scheduling::claimed`].
     Claim(Claim),
     /// Answer with these.
-    Done(Vec<Vec<Selected>>),
+    Done(Vec<Vec<SelectedHost>>),
     /// Take back what these instances claimed, then raise the fault.
     Failed {
         /// What Nova raises, mostly NoValidHost.
@@ -57,7 +57,7 @@ pub enum ClaimResult {
 
 /// A host for an instance (`Selection`).
 #[derive(Debug, Clone, PartialEq)]
-pub struct Selected {
+pub struct SelectedHost {
     pub host: HostRef,
     /// What was claimed there, or would be; `None` without Placement.
     pub candidate: Option<AllocationCandidate>,
@@ -75,7 +75,7 @@ pub(crate) struct WorkingHosts {
     /// Candidates stand in the states, where filters narrow them.
     attached: bool,
     /// What the columns say for the first instance: the first hosts in order.
-    first: Option<Sorted>,
+    first: Option<SortedHosts>,
     /// What the columns say of all hosts, while some are not in order.
     survey: Option<HostSurvey>,
     uuids: Arc<Vec<Option<Uuid>>>,
@@ -151,7 +151,7 @@ impl Field for WorkingHosts {
         spec: &RequestSpec,
         context: &Context<'_>,
         index: usize,
-    ) -> Result<Sorted, NovaException> {
+    ) -> Result<SortedHosts, NovaException> {
         match self.first.take() {
             Some(first) => Ok(first),
             None => sorted(&mut self.states, hosts, spec, context, index),
@@ -268,8 +268,8 @@ impl Scheduling {
         }
     }
 
-    fn selected(&self, selection: Selection) -> Selected {
-        Selected {
+    fn selected(&self, selection: Selection) -> SelectedHost {
+        SelectedHost {
             host: self.host(selection.host),
             candidate: selection.candidate,
             limits: selection.limits,
@@ -370,7 +370,7 @@ impl Cloud {
         now: i64,
         seed: Option<u64>,
         expected: &ExpectedInstances,
-    ) -> Vec<Selected> {
+    ) -> Vec<SelectedHost> {
         let call = ScheduleCall {
             instance_uuids: Some(vec![instance.to_string()]),
             return_alternates: true,
@@ -403,7 +403,7 @@ impl Cloud {
         offer: CandidateOffer,
         now: i64,
         members: &ExpectedInstances,
-        order: impl FnOnce(&HostSurvey) -> Sorted,
+        order: impl FnOnce(&HostSurvey) -> SortedHosts,
     ) -> WorkingHosts {
         let mut working = self.host_by_host(spec, hosts, offer, members);
         // The columns know nothing of expected members: such a request is decided host by host.
@@ -453,7 +453,7 @@ impl Cloud {
         now: i64,
         members: &ExpectedInstances,
         others: Option<&Options>,
-    ) -> Result<(HostStates, Sorted), NovaException> {
+    ) -> Result<(HostStates, SortedHosts), NovaException> {
         let hosts = candidates.hosts.clone();
         let offer = candidates.offer.clone();
         let mut working = match others {

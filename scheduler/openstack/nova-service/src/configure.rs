@@ -1,9 +1,8 @@
 //! Converts nova.conf to the settings of the service's parts.
 
 use crate::error::NovaServiceError;
-use crate::headroom::{HeadroomOptions, HeadroomRule};
 use crate::preemption::{PreemptionPolicy, ReplyWhen};
-use crate::settings::SelectSettings;
+use crate::settings::{HeadroomOptions, HeadroomRule, SelectSettings};
 use ebbtide_bus::{BrokerUrl, QueuePrefix};
 use ebbtide_evacuation::{ComebackConfig, EvacuationPolicy};
 use ebbtide_market::{MarketConfig, PriceRule};
@@ -94,7 +93,7 @@ pub fn check(conf: &NovaConf) -> Vec<NovaServiceError> {
         look(agents_bus(conf).map(drop));
     }
     if let Some(address) = &conf.ebbtide.metrics_listen {
-        look(crate::pages::address(address).map(drop));
+        look(metrics_address(address).map(drop));
     }
     look(api_address(conf).map(drop));
     look(headroom(conf).map(drop));
@@ -188,6 +187,23 @@ pub(crate) fn headroom(conf: &NovaConf) -> Result<HeadroomOptions, NovaServiceEr
         every: Duration::from_secs(seconds(ours.headroom_interval).0.into()),
         lead: seconds(steps.iter().fold(0, |sum, step| sum.saturating_add(*step))),
     })
+}
+
+/// Parses the listen address, the value of `[ebbtide] metrics_listen`.
+///
+/// # Errors
+/// [`NovaServiceError::Config`] if it is none.
+pub fn metrics_address(text: &str) -> Result<SocketAddr, NovaServiceError> {
+    text.parse().map_err(|error| {
+        let problem = format!("{error}; it is ADDRESS:PORT, as in 127.0.0.1:7471");
+        wrong_address(text, &problem)
+    })
+}
+
+pub(crate) fn wrong_address(address: &str, problem: &str) -> NovaServiceError {
+    NovaServiceError::Config(format!(
+        "nova.conf: [ebbtide] metrics_listen = {address}: {problem}"
+    ))
 }
 
 /// The address of the API, if one is configured.

@@ -6,7 +6,7 @@ use ebbtide_nova_objects::{
     DeleteInstanceInfo, ObjectError, SyncInstanceInfo, UpdateInstanceInfo, Value as Wire,
     read_delete_aggregate, read_update_aggregates,
 };
-use oslo_messaging::{Endpoint, EndpointTarget, Handled, IncomingCall, RemoteError};
+use oslo_messaging::{Endpoint, EndpointTarget, HandlerFuture, IncomingCall, RemoteError};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -34,7 +34,7 @@ impl Endpoint for SchedulerApi {
         METHODS
     }
 
-    fn handle(&self, call: IncomingCall) -> Handled<'_> {
+    fn handle(&self, call: IncomingCall) -> HandlerFuture<'_> {
         Box::pin(async move {
             if call.method == "select_destinations" {
                 // The future of a whole decision is large: the queue's task should not carry it
@@ -110,7 +110,7 @@ impl Endpoint for BaseApi {
         &["ping", "get_backdoor_port"]
     }
 
-    fn handle(&self, call: IncomingCall) -> Handled<'_> {
+    fn handle(&self, call: IncomingCall) -> HandlerFuture<'_> {
         Box::pin(async move {
             if call.method == "ping" {
                 let arg = call.args.get("arg").cloned().ok_or_else(|| {

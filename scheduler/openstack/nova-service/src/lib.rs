@@ -34,19 +34,21 @@ mod traces;
 pub mod upgrade_check;
 mod what_if;
 
-pub use configure::{PROGRAM, api_address, check as check_conf, ledger_database, read_conf};
+pub use configure::{
+    PROGRAM, api_address, check as check_conf, ledger_database, metrics_address as listen_address,
+    read_conf,
+};
 pub use describe::describe;
 pub use ebbtide_nova_objects::nova_conf;
 pub use ebbtide_preemption as preemption;
 pub use error::NovaServiceError;
 use error::{Tasks, fail};
-pub use lives::{LIVES_KEPT, LIVES_LATE};
-pub use pages::address as listen_address;
+pub use lives::LIVES_LATE;
 pub use quota::LimitSource;
 pub use reader::CloudReader;
 pub use reclaims::ReclaimError;
 pub use record::CloudRecord;
 pub use run::NovaService;
-pub use settings::SelectSettings;
+pub use settings::{LIVES_KEPT, SelectSettings};
 pub use shadow::{IdleFlavor, ReasonCount, ShadowReport, ShadowService};
 pub use what_if::{WhatIf, WhatIfError, WhatIfImage};

@@ -1,7 +1,7 @@
 //! Metrics for Prometheus.
 
-use crate::headroom::HeadroomRule;
 use crate::preemption::{Preemption, PreemptionState, Victim, VictimState};
+use crate::settings::HeadroomRule;
 use ebbtide_capacity_metrics::CapacityMetrics;
 use ebbtide_metrics::{shown, shown_seconds};
 use ebbtide_nova_cloud::Counts;

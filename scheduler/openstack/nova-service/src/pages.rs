@@ -1,8 +1,9 @@
 //! Metrics and health over HTTP (`[ebbtide] metrics_listen`).
 
 use crate::Tasks;
+use crate::configure::{metrics_address, wrong_address};
 use crate::error::NovaServiceError;
-use crate::evacuate::Preempting;
+use crate::evacuate::PreemptionDriver;
 use crate::facts::Facts;
 use crate::market::Market;
 use crate::metrics::Metrics;
@@ -16,7 +17,6 @@ use ebbtide_engine::class_totals;
 use ebbtide_listen::{ConnectionLimits, ConnectionSlots, Deadlines, Reporter, http};
 use ebbtide_runtime::clock;
 use oslo_messaging::{Transport, TransportStatus};
-use std::net::SocketAddr;
 use tokio::net::TcpListener;
 
 /// The data that the pages show.
@@ -24,7 +24,7 @@ use tokio::net::TcpListener;
 pub(crate) struct Pages {
     pub(crate) facts: Facts,
     pub(crate) metrics: Metrics,
-    pub(crate) preempting: Preempting,
+    pub(crate) preempting: PreemptionDriver,
     pub(crate) market: Market,
     pub(crate) transport: Transport,
 }
@@ -38,9 +38,9 @@ pub(crate) async fn start(
     pages: Pages,
     tasks: &Tasks,
 ) -> Result<(), NovaServiceError> {
-    let listener = TcpListener::bind(self::address(address)?)
+    let listener = TcpListener::bind(metrics_address(address)?)
         .await
-        .map_err(|error| wrong(address, &error.to_string()))?;
+        .map_err(|error| wrong_address(address, &error.to_string()))?;
     let counted = pages.metrics.clone();
     let router = Router::new()
         .route("/metrics", get(metrics))
@@ -62,23 +62,6 @@ pub(crate) async fn start(
         }
     });
     Ok(())
-}
-
-fn wrong(address: &str, problem: &str) -> NovaServiceError {
-    NovaServiceError::Config(format!(
-        "nova.conf: [ebbtide] metrics_listen = {address}: {problem}"
-    ))
-}
-
-/// Parses the listen address, the value of `[ebbtide] metrics_listen`.
-///
-/// # Errors
-/// [`NovaServiceError::Config`] if it is none.
-pub fn address(text: &str) -> Result<SocketAddr, NovaServiceError> {
-    text.parse().map_err(|error| {
-        let problem = format!("{error}; it is ADDRESS:PORT, as in 127.0.0.1:7471");
-        wrong(text, &problem)
-    })
 }
 
 async fn metrics(State(pages): State<Pages>) -> impl IntoResponse {

@@ -3,7 +3,7 @@
 
 use crate::Tasks;
 use crate::error::NovaServiceError;
-use crate::evacuate::{Evacuations, Preempting};
+use crate::evacuate::{Evacuations, PreemptionDriver};
 use crate::facts::Facts;
 use crate::lives::LifeRecorder;
 use crate::metrics::Metrics;
@@ -37,7 +37,7 @@ const ENDED_MILLIS: i64 = 24 * 3600 * 1000;
 #[derive(Clone)]
 pub struct CloudReader {
     pub(crate) facts: Facts,
-    pub(crate) preempting: Preempting,
+    pub(crate) preempting: PreemptionDriver,
     pub(crate) lives: Arc<LifeRecorder>,
     plugins: NovaServicePlugins,
     /// What answers what-ifs.
@@ -100,7 +100,7 @@ impl CloudReader {
             Tasks::new(CancellationToken::new()),
             Metrics::default(),
         );
-        let selector = Selector::observer(facts, Preempting::ready(evacuations));
+        let selector = Selector::observer(facts, PreemptionDriver::ready(evacuations));
         let reader = Self::new(&selector, plugins);
         reader.read_again().await?;
         Ok(reader)

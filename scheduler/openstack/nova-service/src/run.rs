@@ -1,12 +1,12 @@
 //! The life of a scheduler: from nova.conf to its stop.
 
 use crate::Tasks;
-use crate::comebacks::{self, Comebacks};
+use crate::comebacks::{self, ResumeController};
 use crate::configure;
 use crate::decisions::{DecisionOptions, Decisions};
 use crate::endpoint::{BaseApi, SchedulerApi};
 use crate::error::NovaServiceError;
-use crate::evacuate::Preempting;
+use crate::evacuate::PreemptionDriver;
 use crate::facts::{Database, Facts, other_schedulers};
 use crate::headroom;
 use crate::market::{self, Market};
@@ -49,7 +49,7 @@ pub struct NovaService {
     transports: Vec<Transport>,
     facts: Facts,
     plugins: NovaServicePlugins,
-    preempting: Preempting,
+    preempting: PreemptionDriver,
     decisions: Decisions,
     reader: CloudReader,
     metrics: Metrics,
@@ -100,7 +100,7 @@ impl NovaService {
         let mut transports = vec![transport.clone()];
         let notices = notices(conf, &mut transports, &tasks)?;
         let metrics = Metrics::default();
-        let preempting = Preempting::start(conf, &settings, &facts, &tasks, &metrics).await?;
+        let preempting = PreemptionDriver::start(conf, &settings, &facts, &tasks, &metrics).await?;
         let decisions = Decisions::start(DecisionOptions::read(conf)?, &facts, &tasks, &metrics);
         let market = Market::new(rule);
         market::start(&market, &facts, &decisions, &preempting, &tasks);
@@ -137,7 +137,7 @@ impl NovaService {
         let actions = acts.then(|| nova_api::open(conf)).flatten();
         let kept = headroom::start(&selector, kept_free, actions.clone(), &metrics, &tasks);
         if let Some(actions) = actions.filter(|_| back.enabled) {
-            let comebacks = Comebacks::new(&selector, actions, back, kept, &metrics);
+            let comebacks = ResumeController::new(&selector, actions, back, kept, &metrics);
             comebacks::start(comebacks, &tasks);
         }
         let target = Target::topic(TOPIC).server(conf.general.host.clone());

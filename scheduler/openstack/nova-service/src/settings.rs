@@ -1,7 +1,15 @@
 //! The operator's settings for the Nova service itself, whatever file they come from.
 
+mod headroom;
+
+pub(crate) use self::headroom::{HeadroomOptions, HeadroomRule};
+
 use crate::preemption::{PreemptionPolicy, ReplyWhen};
+use ebbtide_model::Seconds;
 use std::time::Duration;
+
+/// How long lives are kept: as a standalone region does by default.
+pub const LIVES_KEPT: Seconds = Seconds(90 * 24 * 3600);
 
 /// Settings for processing requests.
 #[derive(Debug, Clone)]

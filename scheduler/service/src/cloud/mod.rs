@@ -26,8 +26,8 @@ pub(crate) use region::RegionView;
 
 use crate::advice::{AdviceService, LifeTimes, RunningLife};
 use crate::agent_queues::AgentQueues;
-use crate::duty::Duty;
 use crate::error::ServiceError;
+use crate::lease::HeldLease;
 use crate::plugins::Plugins;
 use crate::region_actor::{RegionActor, SequencedEvent};
 use ebbtide_engine::{CloudTotals, HostSummary};
@@ -134,7 +134,7 @@ pub(crate) trait CloudView: Send + Sync {
 pub(crate) struct Standalone {
     pub(crate) region_actor: RegionActor,
     pub(crate) store: Store,
-    pub(crate) duty: Duty,
+    pub(crate) duty: HeldLease,
     pub(crate) plugins: Plugins,
     pub(crate) queues: AgentQueues,
 }

@@ -27,7 +27,7 @@ pub(crate) struct RegionView {
     pub(crate) store: Store,
     pub(crate) bus: watch::Receiver<BusStatus>,
     /// `amqp` or `in-process`.
-    pub(crate) carrier: &'static str,
+    pub(crate) bus_kind: &'static str,
     pub(crate) plugins: Plugins,
     pub(crate) policy: String,
     pub(crate) database: String,
@@ -64,7 +64,7 @@ impl CloudView for RegionView {
                 totals: self.region_actor.read(Region::summary).await?,
                 policy: self.policy.clone(),
                 cost_module: self.plugins.engine().config().cost_module.clone(),
-                bus: self.carrier.to_owned(),
+                bus: self.bus_kind.to_owned(),
                 bus_connected: self.bus.borrow().is_ready(),
                 database: self.database.clone(),
             })

@@ -11,7 +11,7 @@ mod watchers;
 pub(crate) use credentials::{Credentials, NoBearer};
 pub(crate) use keystone::KeystoneGate;
 pub(crate) use layer::GateLayer;
-pub(crate) use watchers::{WatchSlot, Watching};
+pub(crate) use watchers::{WatchSlot, WatcherCounts};
 
 use crate::Tasks;
 use crate::config::{Auth, CallerLimits, Config, Quota, Quotas};
@@ -51,7 +51,7 @@ struct Inner {
     /// The token file's state when the service started.
     read_at: Stamp,
     buckets: Mutex<Buckets>,
-    watching: Watching,
+    watching: WatcherCounts,
     clock: Stopwatch,
     refusals: Refusals,
 }
@@ -93,7 +93,7 @@ impl Gate {
                 tokens: RwLock::new(Arc::new(tokens)),
                 read_at,
                 buckets: Mutex::default(),
-                watching: Watching::default(),
+                watching: WatcherCounts::default(),
                 clock: Stopwatch::start(),
                 refusals,
             }),
@@ -115,7 +115,7 @@ impl Gate {
                 tokens: RwLock::default(),
                 read_at: Stamp::of(&[]),
                 buckets: Mutex::default(),
-                watching: Watching::default(),
+                watching: WatcherCounts::default(),
                 clock: Stopwatch::start(),
                 refusals,
             }),

@@ -5,18 +5,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The number of streams by account. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Watching {
+pub(crate) struct WatcherCounts {
     counts: Arc<Mutex<HashMap<String, u32>>>,
 }
 
 /// One event stream; it is counted until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct WatchSlot {
-    watching: Watching,
+    watching: WatcherCounts,
     account: String,
 }
 
-impl Watching {
+impl WatcherCounts {
     /// Counts one more stream. `None` if there are `most` already.
     pub(crate) fn take(&self, account: String, most: u32) -> Option<WatchSlot> {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn a_seat_is_free_again_when_its_stream_has_ended() {
-        let watching = Watching::default();
+        let watching = WatcherCounts::default();
         let slot = watching.take("a".to_owned(), 1).unwrap();
         assert!(watching.take("a".to_owned(), 1).is_none());
         assert!(watching.take("b".to_owned(), 1).is_some());

@@ -13,8 +13,8 @@ mod queued;
 mod task;
 
 use crate::Tasks;
-use crate::duty::Duty;
 use crate::error::ServiceError;
+use crate::lease::HeldLease;
 use crate::metrics::Metrics;
 use crate::outbox::Outbox;
 use crate::plugins::Engines;
@@ -148,7 +148,7 @@ impl RegionActor {
 /// The dependencies of the region actor's task.
 pub(crate) struct ActorDependencies {
     pub(crate) store: Store,
-    pub(crate) duty: Duty,
+    pub(crate) duty: HeldLease,
     /// The engines in use at the moment.
     pub(crate) engines: watch::Receiver<Engines>,
     /// Collects the comparisons with the shadow engine.

@@ -2,7 +2,7 @@
 //! see those of their projects.
 
 use super::kit::{OTHER_PROJECT, OpenStack};
-use crate::curl::{Served, ask};
+use crate::curl::{HttpService, ask};
 use crate::region::with;
 use ebbtide_proto::v1;
 use ebbtide_proto::v1::admin_client::AdminClient;

@@ -1,7 +1,7 @@
 //! An OpenStack with servers of two projects and a preemption under way, and its API.
 
 use super::keystone::Cloud;
-use crate::curl::{Served, ask};
+use crate::curl::{HttpService, ask};
 use ebbtide_config::CallerLimits;
 use ebbtide_fresh_nova::{CloudDatabases, compute_uuid, instance_uuid};
 use ebbtide_keystone::AuthTokenOptions;
@@ -55,7 +55,7 @@ pub(crate) struct OpenStack {
     _folder: TempDir,
 }
 
-impl Served for OpenStack {
+impl HttpService for OpenStack {
     fn address(&self) -> SocketAddr {
         self.api.address
     }

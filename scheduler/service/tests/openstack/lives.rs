@@ -3,7 +3,7 @@
 
 use super::kit::{HOST, OpenStack, holding, server};
 use crate::advice::{Region, about, last_hour, lives};
-use crate::curl::{Served, ask};
+use crate::curl::{HttpService, ask};
 use crate::region::with;
 use ebbtide_fresh_nova::CloudDatabases;
 use ebbtide_model::record::Change;

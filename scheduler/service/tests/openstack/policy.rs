@@ -1,10 +1,10 @@
 //! The operator's policy file, with tokens of a real Keystone.
 
 use super::kit::OpenStack;
-use crate::curl::{Answered, ask};
+use crate::curl::{HttpAnswer, ask};
 use std::time::Duration;
 
-fn refusal(answer: &Answered) -> (u16, String) {
+fn refusal(answer: &HttpAnswer) -> (u16, String) {
     let problem = answer.json();
     let code = problem["code"].as_str();
     (answer.status, code.unwrap_or_default().to_owned())

@@ -1,7 +1,7 @@
 //! What a tenant sees of others, the same on both clouds and over both transports.
 
 use super::kit::{OTHER_PROJECT, OpenStack, server};
-use crate::curl::{Served, ask};
+use crate::curl::{HttpService, ask};
 use crate::region::{Region, create, with};
 use ebbtide_proto::v1;
 use ebbtide_proto::v1::admin_client::AdminClient;
@@ -38,7 +38,7 @@ fn code(status: &Status) -> (Code, String) {
     (status.code(), reason.unwrap_or_default())
 }
 
-impl<S: Served> TwoTenants<'_, S> {
+impl<S: HttpService> TwoTenants<'_, S> {
     async fn get(&self, token: &str, path: &str) -> (u16, Value) {
         let answer = ask(self.api, token, path, &[]).await;
         (answer.status, answer.json())

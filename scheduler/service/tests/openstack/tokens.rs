@@ -1,11 +1,11 @@
 //! Tokens of a real Keystone: who they admit, and what happens without it.
 
 use super::kit::OpenStack;
-use crate::curl::{Answered, ask};
+use crate::curl::{HttpAnswer, ask};
 use serde_json::json;
 use std::time::Duration;
 
-fn refusal(answer: &Answered) -> (u16, String) {
+fn refusal(answer: &HttpAnswer) -> (u16, String) {
     let problem = answer.json();
     let code = problem["code"].as_str();
     (answer.status, code.unwrap_or_default().to_owned())

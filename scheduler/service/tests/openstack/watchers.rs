@@ -1,7 +1,7 @@
 //! Many readers of events at the same time.
 
 use super::kit::OpenStack;
-use crate::curl::{Served, ask};
+use crate::curl::{HttpService, ask};
 use crate::region::with;
 use ebbtide_config::CallerLimits;
 use ebbtide_proto::v1;

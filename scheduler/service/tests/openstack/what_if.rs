@@ -1,7 +1,7 @@
 //! What-ifs over both transports: what an operator is told, and what a tenant is not.
 
 use super::kit::{HOST, NEWCOMER, OTHER_PROJECT, OpenStack, server};
-use crate::curl::{Served, ask};
+use crate::curl::{HttpService, ask};
 use crate::region::{Region, with};
 use ebbtide_engine::Engine;
 use ebbtide_model::{DecisionOutcome, PlacementRequest, ServerId};
@@ -26,7 +26,7 @@ async fn cloud() -> OpenStack {
     cloud
 }
 
-async fn asked(cloud: &impl Served, token: &str, question: &Value) -> (u16, Value) {
+async fn asked(cloud: &impl HttpService, token: &str, question: &Value) -> (u16, Value) {
     let body = question.to_string();
     let answer = ask(cloud, token, "/v1/what-if", &["--json", &body]).await;
     (answer.status, answer.json())

@@ -3,7 +3,7 @@
 
 mod tls;
 
-use crate::curl::{Answered, Events, ask};
+use crate::curl::{Events, HttpAnswer, ask};
 use crate::region::{Region, with};
 use ebbtide_proto::v1;
 use ebbtide_proto::v1::servers_client::ServersClient;
@@ -34,7 +34,7 @@ async fn names(region: &Region, token: &str) -> Vec<String> {
 }
 
 #[track_caller]
-fn refused(answer: &Answered, status: u16, code: &str) -> Value {
+fn refused(answer: &HttpAnswer, status: u16, code: &str) -> Value {
     let problem = answer.json();
     assert_eq!(
         (answer.status, &problem["code"]),

@@ -25,11 +25,11 @@ async fn both_versions_of_http_are_spoken_by_tls() {
     );
     let config: Config = toml::from_str(&text).unwrap();
     let stop = CancellationToken::new();
-    let carrier = NamedBus {
+    let bus = NamedBus {
         name: "in-process",
         bus: Arc::new(InProcessBroker::new().connect()),
     };
-    let running = ebbtide_scheduler::start(config, carrier, stop.clone());
+    let running = ebbtide_scheduler::start(config, bus, stop.clone());
     let running = running.await.unwrap();
     let port = running.grpc.port();
     for (option, version) in [("--http2", "HTTP/2 "), ("--http1.1", "HTTP/1.1")] {

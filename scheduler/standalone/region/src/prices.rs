@@ -19,13 +19,13 @@ use ebbtide_model::{Flavor, FlavorId, HostHealth, Money, PricePoint, Timestamp};
 use std::collections::BTreeMap;
 
 /// The inputs of prices: usage of the hosts that are up, and servers that wait to be resumed.
-struct Known<'r> {
+struct PriceInputs<'r> {
     region: &'r Region,
     usages: BTreeMap<&'r str, HostUsage>,
     waiting: BTreeMap<FlavorId, u64>,
 }
 
-impl<'r> Known<'r> {
+impl<'r> PriceInputs<'r> {
     fn of(region: &'r Region) -> Self {
         let up = region.hosts.iter();
         let up = up.filter(|(_, entry)| entry.health == HostHealth::Up);
@@ -115,7 +115,7 @@ impl Region {
             return None;
         }
         let base = base_of(flavor);
-        let places = Known::of(self).places(flavor);
+        let places = PriceInputs::of(self).places(flavor);
         let price = |p: SupplyDemand| rule.next(None, base, p.supply, p.demand);
         Some(places.map_or_else(|| rule.floor(base), price))
     }
@@ -127,7 +127,7 @@ impl Region {
             return;
         };
         if self.is_unopened(flavor) {
-            let made = Known::of(self).next(flavor, rule, transition.now);
+            let made = PriceInputs::of(self).next(flavor, rule, transition.now);
             self.publish(transition, made);
         }
     }
@@ -145,7 +145,7 @@ impl Region {
         if unopened.is_empty() {
             return;
         }
-        let known = Known::of(self);
+        let known = PriceInputs::of(self);
         let made = unopened.iter();
         let made = made.flat_map(|flavor| known.next(flavor, rule, transition.now));
         let made = made.collect();
@@ -158,7 +158,7 @@ impl Region {
         rule: &PriceRule,
         interval: Timestamp,
     ) {
-        let known = Known::of(self);
+        let known = PriceInputs::of(self);
         // Skips prices that another scheduler has set for this interval, and first prices set
         // within it.
         let is_made = |flavor: &Flavor| {

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 
 /// What applying one list of changes has touched.
 #[derive(Default)]
-struct Touched<'c> {
+struct ChangeScope<'c> {
     hosts: BTreeSet<String>,
     /// Victims of the changed evacuations: their state decides whether the engine may select them.
     victims: BTreeSet<ServerId>,
@@ -39,7 +39,7 @@ impl Region {
         now: Timestamp,
         changes: &[Change],
     ) -> Result<Vec<CloudEvent>, RegionError> {
-        let mut touched = Touched::default();
+        let mut touched = ChangeScope::default();
         for change in changes {
             match change {
                 Change::PutHost(host) => self.apply_host(&mut touched, host, now),
@@ -109,7 +109,7 @@ impl Region {
 
     fn apply_server(
         &mut self,
-        touched: &mut Touched<'_>,
+        touched: &mut ChangeScope<'_>,
         server: &Server,
         now: Timestamp,
     ) -> Result<(), RegionError> {
@@ -150,7 +150,7 @@ impl Region {
 
     fn apply_evacuation(
         &mut self,
-        touched: &mut Touched<'_>,
+        touched: &mut ChangeScope<'_>,
         evacuation: &Evacuation,
     ) -> Result<(), RegionError> {
         touched.hosts.insert(evacuation.host.clone());
@@ -175,7 +175,7 @@ impl Region {
     /// Applies a host record. A scheduler writes it when something about the host changes, and from
     /// time to time because it has heard the agent. A scheduler that does not hear agents itself
     /// therefore takes a host for silent a little later than one that does.
-    fn apply_host(&mut self, touched: &mut Touched<'_>, host: &Host, now: Timestamp) {
+    fn apply_host(&mut self, touched: &mut ChangeScope<'_>, host: &Host, now: Timestamp) {
         if host.removed_at.is_some() {
             return self.note_removed(host);
         }

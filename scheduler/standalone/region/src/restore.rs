@@ -3,7 +3,7 @@
 use crate::books::{EvacuationBook, HostBook, HostEntry, ServerBook};
 use crate::market::Market;
 use crate::orphaned_start;
-use crate::speculate::{Speculating, SpeculationCounts};
+use crate::speculate::{SpeculationCounts, SpeculativeDecisions};
 use crate::{Region, RegionConfig, RegionError};
 use ebbtide_engine::{Engine, HostTable};
 use ebbtide_market::PriceRule;
@@ -60,7 +60,7 @@ impl Region {
             improvements: 0,
             catalog: 0,
             speculations: SpeculationCounts::default(),
-            speculating: Speculating::default(),
+            speculating: SpeculativeDecisions::default(),
         };
         // The table keeps launch times ready for the cost module's billing period.
         region

@@ -51,7 +51,7 @@ pub struct SpeculationCounts {
 
 /// Speculative decisions of a batch that the host table shows while later requests are decided.
 #[derive(Debug, Default)]
-pub(crate) struct Speculating {
+pub(crate) struct SpeculativeDecisions {
     /// Servers that the table shows in a speculative state.
     shown: Vec<ServerId>,
     /// Number of these decisions for each host.

@@ -3,7 +3,7 @@
 use crate::books::{EvacuationBook, HostBook, ServerBook};
 use crate::market::Market;
 use crate::removal::RemovedHost;
-use crate::speculate::{Speculating, Speculation, SpeculationCounts};
+use crate::speculate::{Speculation, SpeculationCounts, SpeculativeDecisions};
 use crate::transition::Transition;
 use crate::{Effects, Ids, RegionConfig, RegionError, RegionInput};
 use ebbtide_engine::{Engine, HostTable};
@@ -45,7 +45,7 @@ pub struct Region {
     /// Counts of speculative decisions that were kept or made again.
     pub(crate) speculations: SpeculationCounts,
     /// Speculative decisions of the current batch that the host table shows.
-    pub(crate) speculating: Speculating,
+    pub(crate) speculating: SpeculativeDecisions,
 }
 
 impl Region {

@@ -19,7 +19,7 @@ use crate::cloud::{BenchInstance, Builder, CloudPlan, Fill, NOW_MILLIS, SMALL, r
 use crate::progress::Progress;
 use crate::request::quotient;
 use crate::stats::Latency;
-use crate::timing::{Elapsed, timed_cpu};
+use crate::timing::{ElapsedTime, timed_cpu};
 use ebbtide_engine::{Engine, EngineConfig, HostTable};
 use ebbtide_model::{DecisionId, Timestamp};
 use schedulers::answer;
@@ -105,7 +105,7 @@ pub struct Figure2Row {
 /// What one scheduler did in one scenario.
 #[derive(Debug, Default)]
 struct Done {
-    times: Vec<Elapsed>,
+    times: Vec<ElapsedTime>,
     answers: Vec<SchedulerAnswer>,
 }
 

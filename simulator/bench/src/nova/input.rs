@@ -41,7 +41,7 @@ pub fn read_input(path: &Path) -> Result<BenchInput, BenchError> {
 }
 
 #[derive(Deserialize)]
-struct Expected {
+struct ExpectedDecision {
     req: usize,
     filtered: usize,
     order: Vec<usize>,
@@ -55,7 +55,7 @@ struct Expected {
 pub fn read_answers(path: &Path) -> Result<Vec<(usize, NovaAnswer)>, BenchError> {
     let mut answers = Vec::new();
     for (number, line) in (1..).zip(lines(path)?) {
-        let expected: Expected = serde_json::from_str(&line?)
+        let expected: ExpectedDecision = serde_json::from_str(&line?)
             .map_err(|error| unreadable(path, format!("line {number}: {error}")))?;
         let answer = NovaAnswer {
             filtered: expected.filtered,

@@ -3,7 +3,7 @@
 
 use super::NovaAnswer;
 use crate::BenchError;
-use crate::timing::{Elapsed, timed_cpu};
+use crate::timing::{ElapsedTime, timed_cpu};
 use ebbtide_conformance::bench_input::BenchInput;
 use ebbtide_nova::fault::NovaException;
 use ebbtide_nova::filtering;
@@ -22,7 +22,7 @@ pub trait NovaPath {
     ///
     /// # Errors
     /// What Nova would raise.
-    fn decide(&mut self, request: &RequestSpec) -> Result<(NovaAnswer, Elapsed), BenchError>;
+    fn decide(&mut self, request: &RequestSpec) -> Result<(NovaAnswer, ElapsedTime), BenchError>;
 }
 
 fn raised(fault: &NovaException) -> BenchError {
@@ -67,7 +67,7 @@ impl NovaPath for ColumnPath {
         }
     }
 
-    fn decide(&mut self, request: &RequestSpec) -> Result<(NovaAnswer, Elapsed), BenchError> {
+    fn decide(&mut self, request: &RequestSpec) -> Result<(NovaAnswer, ElapsedTime), BenchError> {
         let (decision, took) = timed_cpu(|| self.cloud.decide(request, self.top));
         let decision = decision.map_err(|failed| match failed {
             DecideFault::Filter(failed) => raised(&failed.fault),
@@ -102,7 +102,7 @@ impl NovaPath for Reference<'_> {
         "reference"
     }
 
-    fn decide(&mut self, request: &RequestSpec) -> Result<(NovaAnswer, Elapsed), BenchError> {
+    fn decide(&mut self, request: &RequestSpec) -> Result<(NovaAnswer, ElapsedTime), BenchError> {
         let options = &self.input.options;
         let context = Context {
             options,

@@ -17,7 +17,7 @@ use crate::cloud::{
 };
 use crate::progress::Progress;
 use crate::stats::{Latency, ratio, rounded};
-use crate::timing::{Elapsed, timed, timed_cpu};
+use crate::timing::{ElapsedTime, timed, timed_cpu};
 use ebbtide_engine::{Budgets, Engine, EngineConfig, HostTable};
 use ebbtide_model::{Decision, DecisionId, DecisionOutcome, ServerId, Timestamp};
 use serde::Serialize;
@@ -227,7 +227,7 @@ fn answer(decision: &Decision) -> Option<(u32, Vec<u128>)> {
 /// What is added up over the requests.
 #[derive(Debug, Default)]
 struct Tally {
-    times: Vec<Elapsed>,
+    times: Vec<ElapsedTime>,
     checked: u32,
     wrong: u32,
     cut: u32,
@@ -239,7 +239,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn note(&mut self, decision: &Decision, took: Elapsed) {
+    fn note(&mut self, decision: &Decision, took: ElapsedTime) {
         self.times.push(took);
         self.cut += u32::from(!decision.explanation.optimal);
         match &decision.outcome {

@@ -22,7 +22,7 @@ pub(crate) struct Row {
 
 /// A record in a scheduler's hands.
 #[derive(Debug, Clone)]
-pub(crate) struct Held {
+pub(crate) struct OwnedRecord {
     pub record: Preemption,
     pub version: u8,
     /// The swap may have been sent before.
@@ -49,7 +49,7 @@ impl Hash for Row {
     }
 }
 
-impl Hash for Held {
+impl Hash for OwnedRecord {
     fn hash<H: Hasher>(&self, state: &mut H) {
         hash(&self.record, state);
         (self.swap_sent, self.waiting).hash(state);
@@ -84,7 +84,7 @@ fn hash<H: Hasher>(record: &Preemption, state: &mut H) {
     }
 }
 
-impl Held {
+impl OwnedRecord {
     /// Whether what is due next can come out in two ways.
     pub(crate) fn is_uncertain(&self, now: &Now) -> bool {
         match self.record.state {
@@ -119,7 +119,7 @@ impl Small {
             now.commands
                 .insert(Command::Notice(evacuation, 1, until), 0);
         }
-        now.held[who] = Some(Held {
+        now.held[who] = Some(OwnedRecord {
             record,
             version: 1,
             swap_sent: false,
@@ -176,7 +176,7 @@ impl Small {
         }
         row.version += 1;
         row.owner = who;
-        now.held[who] = Some(Held {
+        now.held[who] = Some(OwnedRecord {
             record: row.record.clone(),
             version: row.version,
             swap_sent: row.record.in_doubt,
@@ -363,7 +363,7 @@ impl Small {
         let _ = self.feed(now, who, &PreemptionInput::NewcomersGone);
     }
 
-    fn close(&self, now: &mut Now, who: usize, held: &Held) {
+    fn close(&self, now: &mut Now, who: usize, held: &OwnedRecord) {
         let Some(row) = &mut now.row else { return };
         if row.version != held.version && !self.breaks(BrokenInvariant::Versions) {
             now.held[who] = None;

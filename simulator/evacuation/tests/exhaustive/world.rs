@@ -2,7 +2,7 @@
 
 use crate::agent::{Agent, Call};
 use crate::properties;
-use crate::scheduler::{Crash, Held, Row};
+use crate::scheduler::{Crash, OwnedRecord, Row};
 use ebbtide_evacuation::EvacuationPolicy;
 use ebbtide_model::{EvacuationCause, EvacuationId, Seconds, ServerId, Timestamp};
 use ebbtide_preemption::{
@@ -122,7 +122,7 @@ pub(crate) struct Now {
     /// The ledger's row.
     pub row: Option<Row>,
     /// What each scheduler has in its hands.
-    pub held: [Option<Held>; SCHEDULERS],
+    pub held: [Option<OwnedRecord>; SCHEDULERS],
     /// Who has the caller's message.
     pub message: [bool; SCHEDULERS],
     pub placement: Placement,

@@ -147,7 +147,7 @@ struct TaskState {
 #[derive(Debug, Clone)]
 pub struct Executor {
     bag: Bag,
-    conduct: ExecutionPolicy,
+    policy: ExecutionPolicy,
     now: u64,
     primaries: Vec<ExecutorInstance>,
     backups: Vec<ExecutorInstance>,
@@ -162,10 +162,10 @@ pub struct Executor {
 impl Executor {
     /// Begins at time 0: all instances of the primary map are launched.
     #[must_use]
-    pub fn begin(bag: &Bag, plan: &Plan, conduct: ExecutionPolicy) -> (Self, Vec<BagAction>) {
+    pub fn begin(bag: &Bag, plan: &Plan, policy: ExecutionPolicy) -> (Self, Vec<BagAction>) {
         let mut executor = Self {
             bag: bag.clone(),
-            conduct,
+            policy,
             now: 0,
             primaries: Vec::with_capacity(plan.vms.len()),
             backups: Vec::new(),
@@ -344,7 +344,7 @@ impl Executor {
             VmPhase::Planned | VmPhase::Hibernated { .. } | VmPhase::Gone => return,
         };
         instance.phase = VmPhase::Hibernated { up };
-        if let (VmId::Primary(primary), OnHibernation::Migrate) = (vm, self.conduct.on_hibernation)
+        if let (VmId::Primary(primary), OnHibernation::Migrate) = (vm, self.policy.on_hibernation)
             && !self.backups_of(primary).is_empty()
         {
             self.instance(vm).phase = VmPhase::Gone;
@@ -439,7 +439,7 @@ impl Executor {
         let instance = &self.backups[backup];
         instance.phase == VmPhase::Planned
             && instance.left > 0
-            && (self.conduct.copies || self.primaries[self.covers[backup].0].phase != VmPhase::Up)
+            && (self.policy.copies || self.primaries[self.covers[backup].0].phase != VmPhase::Up)
     }
 
     /// What is due exactly now waits for [`BagEvent::Time`]: other tasks may end in the same

@@ -7,7 +7,7 @@ use crate::map::Market;
 
 /// A task that runs.
 #[derive(Debug, Clone, Copy)]
-struct Running {
+struct RunningTask {
     task: usize,
     begin: u64,
     /// When it is done, and when it saves its state next with how much work; seconds since the
@@ -33,7 +33,7 @@ pub(super) struct SimulatedInstance {
     to: Option<u64>,
     /// When it is up, unless it is.
     boots: Option<u64>,
-    cores: Vec<Option<Running>>,
+    cores: Vec<Option<RunningTask>>,
     frozen_since: Option<u64>,
     frozen: Vec<(u64, u64)>,
     bars: Vec<Bar>,
@@ -105,7 +105,7 @@ impl SimulatedInstance {
         }
     }
 
-    fn running(&mut self, task: usize) -> Option<&mut Running> {
+    fn running(&mut self, task: usize) -> Option<&mut RunningTask> {
         self.cores.iter_mut().flatten().find(|r| r.task == task)
     }
 
@@ -118,7 +118,7 @@ impl SimulatedInstance {
             let first = ((c.interval + c.cost) as f64 * slowdown).ceil() as u64;
             (now + first.max(1), saved + c.interval)
         });
-        self.cores[core] = Some(Running {
+        self.cores[core] = Some(RunningTask {
             task,
             begin: now,
             done: now + seconds,

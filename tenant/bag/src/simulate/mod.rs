@@ -44,7 +44,7 @@ pub struct Scenario {
     /// Prices that change; without, those of the types.
     pub prices: Prices,
     /// How the plan is carried out.
-    pub conduct: ExecutionPolicy,
+    pub policy: ExecutionPolicy,
 }
 
 impl Scenario {

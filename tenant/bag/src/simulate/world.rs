@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 /// A change of an instance's luck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Turn {
+enum InstanceChange {
     Thaws,
     Freezes,
     Ends,
@@ -38,7 +38,7 @@ struct BagSimulation<'a> {
 /// before it begins.
 pub fn simulate(bag: &Bag, plan: &Plan, scenario: &Scenario) -> Result<PlanRun, BagError> {
     let mut turns = turns(plan, scenario)?.into_iter().peekable();
-    let (executor, actions) = Executor::begin(bag, plan, scenario.conduct);
+    let (executor, actions) = Executor::begin(bag, plan, scenario.policy);
     let mut world = BagSimulation {
         bag,
         plan,
@@ -99,7 +99,7 @@ pub fn simulate(bag: &Bag, plan: &Plan, scenario: &Scenario) -> Result<PlanRun, 
 }
 
 /// Outages as single turns, in order, those that overlap left out.
-fn turns(plan: &Plan, scenario: &Scenario) -> Result<Vec<(u64, Turn, usize)>, BagError> {
+fn turns(plan: &Plan, scenario: &Scenario) -> Result<Vec<(u64, InstanceChange, usize)>, BagError> {
     let mut outages = scenario.outages.clone();
     outages.sort_by_key(|outage| (outage.vm, outage.from));
     let mut turns = Vec::new();
@@ -125,16 +125,16 @@ fn turns(plan: &Plan, scenario: &Scenario) -> Result<Vec<(u64, Turn, usize)>, Ba
                 return wrong(format!("the hibernation ends at {to} s, before it begins"));
             }
             OutageEnd::Resumes(to) => {
-                turns.push((outage.from, Turn::Freezes, outage.vm));
-                turns.push((to, Turn::Thaws, outage.vm));
+                turns.push((outage.from, InstanceChange::Freezes, outage.vm));
+                turns.push((to, InstanceChange::Thaws, outage.vm));
                 free = (outage.vm, to);
             }
             OutageEnd::Never => {
-                turns.push((outage.from, Turn::Freezes, outage.vm));
+                turns.push((outage.from, InstanceChange::Freezes, outage.vm));
                 free = (outage.vm, u64::MAX);
             }
             OutageEnd::Interrupted => {
-                turns.push((outage.from, Turn::Ends, outage.vm));
+                turns.push((outage.from, InstanceChange::Ends, outage.vm));
                 free = (outage.vm, u64::MAX);
             }
         }
@@ -186,7 +186,7 @@ impl BagSimulation<'_> {
         Ok(())
     }
 
-    fn turn(&mut self, now: u64, turn: Turn, primary: usize) -> Result<(), BagError> {
+    fn turn(&mut self, now: u64, turn: InstanceChange, primary: usize) -> Result<(), BagError> {
         let vm = VmId::Primary(primary);
         let Some(&place) = self.places.get(&vm) else {
             return Ok(());
@@ -196,16 +196,16 @@ impl BagSimulation<'_> {
             return Ok(());
         }
         let event = match turn {
-            Turn::Freezes => {
+            InstanceChange::Freezes => {
                 instance.freeze(now);
                 BagEvent::Hibernated(vm)
             }
-            Turn::Thaws if !instance.is_frozen() => return Ok(()),
-            Turn::Thaws => {
+            InstanceChange::Thaws if !instance.is_frozen() => return Ok(()),
+            InstanceChange::Thaws => {
                 instance.thaw(now);
                 BagEvent::Resumed(vm)
             }
-            Turn::Ends => {
+            InstanceChange::Ends => {
                 instance.end(now);
                 BagEvent::Interrupted(vm)
             }

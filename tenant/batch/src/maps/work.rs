@@ -17,7 +17,7 @@ const SEED: u64 = 1;
 
 /// What a tenant writes, and what became of it: the plan, and all that it depends on.
 #[derive(Debug, Serialize, Deserialize)]
-struct Settled {
+struct SettledWork {
     #[serde(flatten)]
     part: DocumentPart,
     types: Vec<Value>,
@@ -129,7 +129,7 @@ impl BagWork {
             let rule = part.rules.entry(key);
             rule.or_insert_with(|| Value::from(seconds(default)));
         }
-        let mut settled = Settled {
+        let mut settled = SettledWork {
             part,
             types: types.iter().map(|ty| type_of(ty, prices)).collect(),
             length_reserve: policy.length_reserve,
@@ -161,7 +161,7 @@ impl BagWork {
     /// # Errors
     /// [`BatchError::Work`] for a document that [`Self::settle`] did not make.
     pub fn read(document: &Value) -> Result<Self, BatchError> {
-        let settled = Settled::deserialize(document).map_err(about)?;
+        let settled = SettledWork::deserialize(document).map_err(about)?;
         let (bag, work, lengths) = settled.bag()?;
         let servers = settled.plan.iter().map(|one| 1 + one.backups.len());
         if !is_whole(&settled.plan, &bag) || servers.sum::<usize>() != settled.nodes.len() {
@@ -219,7 +219,7 @@ impl BagWork {
     }
 }
 
-impl Settled {
+impl SettledWork {
     /// The bag as it is planned, its tasks as members, and how long they take as the tenant said.
     fn bag(&self) -> Result<(Bag, Work, Vec<u64>), BatchError> {
         let text = json!({

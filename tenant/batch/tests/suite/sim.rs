@@ -94,7 +94,7 @@ struct Server {
 }
 
 #[derive(Debug)]
-struct Running {
+struct RunningJob {
     job: SlurmJob,
     work: WorkId,
     member: MemberId,
@@ -113,7 +113,7 @@ pub(crate) struct Sim {
     pub(crate) now: i64,
     hosts: BTreeMap<String, Host>,
     servers: Vec<Server>,
-    jobs: Vec<Running>,
+    jobs: Vec<RunningJob>,
     next: u32,
     /// Marks, and how often each was made.
     marks: BTreeMap<(WorkId, MemberId), u32>,

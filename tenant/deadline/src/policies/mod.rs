@@ -8,7 +8,7 @@ mod uniform_progress;
 use crate::facts::signed;
 use crate::{DeadlineError, DeadlineJob, Decision, History, JobFacts, JobServer, SafeDecisions};
 use greedy::Greedy;
-use planned::Planned;
+use planned::PlannedPolicy;
 use time_sliced::TimeSliced;
 use uniform_progress::UniformProgress;
 
@@ -69,7 +69,7 @@ enum Chosen {
     Greedy(Greedy),
     TimeSliced(TimeSliced),
     UniformProgress(UniformProgress),
-    Planned(Box<Planned>),
+    Planned(Box<PlannedPolicy>),
 }
 
 impl Decider {
@@ -99,7 +99,7 @@ impl Decider {
                 let keep = kind == PolicyKind::UniformProgressKeep;
                 Chosen::UniformProgress(UniformProgress { keep })
             }
-            PolicyKind::Planned => Chosen::Planned(Box::new(Planned::new(history))),
+            PolicyKind::Planned => Chosen::Planned(Box::new(PlannedPolicy::new(history))),
         };
         Ok(Self { job, policy })
     }

@@ -12,12 +12,12 @@ const SOLVE_EVERY: u64 = 2 * 3_600;
 /// Learns how long periods with and without preemptible servers last, and solves for the least
 /// expected cost again every few hours.
 #[derive(Debug, Clone)]
-pub(super) struct Planned {
+pub(super) struct PlannedPolicy {
     model: AvailabilityModel,
     plan: Option<(u64, Plan)>,
 }
 
-impl Planned {
+impl PlannedPolicy {
     pub(super) fn new(history: &History) -> Self {
         Self {
             model: AvailabilityModel::new(history),
@@ -26,7 +26,7 @@ impl Planned {
     }
 }
 
-impl Policy for Planned {
+impl Policy for PlannedPolicy {
     fn propose(&mut self, job: &DeadlineJob, facts: &JobFacts) -> Decision {
         self.model.look(signed(facts.now), facts.spot_available);
         let terms = job.terms();

@@ -9,11 +9,11 @@ pub(crate) struct CentralScheduler {
     /// When the long tasks of a server will be done, and its number; 0 for a server without long
     /// tasks.
     order: BTreeSet<(u64, u32)>,
-    servers: Vec<Known>,
+    servers: Vec<ServerLoad>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Known {
+struct ServerLoad {
     free_us: u64,
     /// Estimates of the tasks that wait, microseconds.
     waiting_us: u64,
@@ -25,7 +25,7 @@ impl CentralScheduler {
     pub(crate) fn new(servers: u32) -> Self {
         Self {
             order: (0..servers).map(|server| (0, server)).collect(),
-            servers: vec![Known::default(); servers as usize],
+            servers: vec![ServerLoad::default(); servers as usize],
         }
     }
 
@@ -68,12 +68,12 @@ impl CentralScheduler {
         known.tasks == 0
     }
 
-    fn known(&self, server: u32) -> Known {
+    fn known(&self, server: u32) -> ServerLoad {
         let known = self.servers.get(server as usize);
         known.copied().unwrap_or_default()
     }
 
-    fn set(&mut self, server: u32, now: Known) {
+    fn set(&mut self, server: u32, now: ServerLoad) {
         if let Some(known) = self.servers.get_mut(server as usize) {
             self.order.remove(&(known.free_us, server));
             self.order.insert((now.free_us, server));

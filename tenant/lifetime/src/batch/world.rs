@@ -12,7 +12,7 @@ const MOST_PREEMPTIONS: u32 = 1_000_000;
 
 /// What an instance does.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Doing {
+enum InstanceState {
     /// Until this time.
     Booting(f64),
     /// Since this time.
@@ -24,7 +24,7 @@ enum Doing {
 struct Instance {
     launched: f64,
     ends: f64,
-    doing: Doing,
+    doing: InstanceState,
 }
 
 struct IdleInstance {
@@ -156,7 +156,7 @@ impl<'a> BatchSimulation<'a> {
             let job = self.number();
             for id in chosen {
                 if let Some(instance) = self.instances.get_mut(id) {
-                    instance.doing = Doing::Busy(job);
+                    instance.doing = InstanceState::Busy(job);
                 }
             }
             let began = self.now;
@@ -186,7 +186,7 @@ impl<'a> BatchSimulation<'a> {
     /// The instances that run no job.
     fn idle(&self) -> impl Iterator<Item = IdleInstance> + '_ {
         self.instances.iter().filter_map(|(id, instance)| {
-            let Doing::Idle(since) = instance.doing else {
+            let InstanceState::Idle(since) = instance.doing else {
                 return None;
             };
             let launched = instance.launched;
@@ -216,7 +216,7 @@ impl<'a> BatchSimulation<'a> {
             let instance = Instance {
                 launched: self.now,
                 ends: self.now + life,
-                doing: Doing::Booting(self.now + self.service.boot),
+                doing: InstanceState::Booting(self.now + self.service.boot),
             };
             self.instances.insert(id, instance);
             self.launched += 1;
@@ -253,11 +253,11 @@ impl<'a> BatchSimulation<'a> {
         let done = done.map(|(id, job)| (job.began + length, Event::Done(*id)));
         let others = self.instances.iter().flat_map(|(id, instance)| {
             let next = match instance.doing {
-                Doing::Booting(ready) => Some((ready, Event::Ready(*id))),
-                Doing::Idle(since) if self.waiting == 0 && self.bags_left == 0 => {
+                InstanceState::Booting(ready) => Some((ready, Event::Ready(*id))),
+                InstanceState::Idle(since) if self.waiting == 0 && self.bags_left == 0 => {
                     Some((since + self.service.spare, Event::SpareOver(*id)))
                 }
-                Doing::Idle(_) | Doing::Busy(_) => None,
+                InstanceState::Idle(_) | InstanceState::Busy(_) => None,
             };
             next.into_iter().chain([(instance.ends, Event::Ended(*id))])
         });
@@ -269,7 +269,7 @@ impl<'a> BatchSimulation<'a> {
         match event {
             Event::Ready(id) => {
                 if let Some(instance) = self.instances.get_mut(&id) {
-                    instance.doing = Doing::Idle(self.now);
+                    instance.doing = InstanceState::Idle(self.now);
                 }
             }
             Event::SpareOver(id) => self.end(id),
@@ -282,7 +282,7 @@ impl<'a> BatchSimulation<'a> {
                 let doing = self.instances.get(&id).map(|instance| instance.doing);
                 self.end(id);
                 self.preemptions += 1;
-                let Some(Doing::Busy(job)) = doing else {
+                let Some(InstanceState::Busy(job)) = doing else {
                     return;
                 };
                 if let Some(job) = self.running.remove(&job) {
@@ -298,7 +298,7 @@ impl<'a> BatchSimulation<'a> {
     fn free(&mut self, instances: &[u64]) {
         for id in instances {
             if let Some(instance) = self.instances.get_mut(id) {
-                instance.doing = Doing::Idle(self.now);
+                instance.doing = InstanceState::Idle(self.now);
             }
         }
     }
@@ -315,8 +315,8 @@ impl<'a> BatchSimulation<'a> {
         let spare = self.service.spare;
         for instance in std::mem::take(&mut self.instances).into_values() {
             let until = match instance.doing {
-                Doing::Idle(since) => (since + spare).min(instance.ends).max(self.now),
-                Doing::Booting(_) | Doing::Busy(_) => self.now,
+                InstanceState::Idle(since) => (since + spare).min(instance.ends).max(self.now),
+                InstanceState::Booting(_) | InstanceState::Busy(_) => self.now,
             };
             self.paid += until - instance.launched;
         }

@@ -1,7 +1,7 @@
 //! A bag with a deadline, a sweep that saves its work and a workflow of three stages, while normal
 //! requests take servers and the service is killed.
 
-use crate::test_bed::{Beside, PATIENCE, TestBed, Wanted};
+use crate::test_bed::{BedOptions, Beside, PATIENCE, TestBed};
 use ebbtide_harness::eventually;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -54,7 +54,7 @@ fn each_ended_once(text: &str, members: usize) {
 
 #[tokio::test]
 async fn works_are_done_in_time_and_once_although_servers_are_taken_and_the_service_is_killed() {
-    let wanted = Wanted {
+    let wanted = BedOptions {
         region: true,
         machines: true,
         resume_timeout: 30,

@@ -1,6 +1,6 @@
 //! A work with a bid on a region whose market price crosses it: the checkpoint scheme ACC, live.
 
-use crate::test_bed::{PATIENCE, TestBed, Wanted};
+use crate::test_bed::{BedOptions, PATIENCE, TestBed};
 use ebbtide_harness::eventually;
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ fn events(bed: &TestBed, file: &str, event: &str) -> Vec<Value> {
 
 #[tokio::test]
 async fn a_member_is_let_go_at_the_end_of_its_hour_while_the_price_is_above_its_bid() {
-    let wanted = Wanted {
+    let wanted = BedOptions {
         region: true,
         machines: true,
         resume_timeout: 30,

@@ -1,11 +1,11 @@
 //! Batch work on days on which something is away, broken or too dear.
 
-use crate::test_bed::{Beside, PATIENCE, TestBed, Wanted};
+use crate::test_bed::{BedOptions, Beside, PATIENCE, TestBed};
 use ebbtide_harness::{Process, Signal, eventually};
 use serde_json::{Value, json};
 
 async fn bed(machines: bool, policy: &str) -> (TestBed, Process) {
-    let wanted = Wanted {
+    let wanted = BedOptions {
         region: true,
         machines,
         resume_timeout: 6,

@@ -1,6 +1,6 @@
 //! Works of a tenant and short jobs of users at a time: one service looks after both.
 
-use crate::test_bed::{Beside, PATIENCE, TestBed, Wanted, counted};
+use crate::test_bed::{BedOptions, Beside, PATIENCE, TestBed, counted};
 use ebbtide_harness::eventually;
 use serde_json::json;
 
@@ -10,7 +10,7 @@ const MEMBERS: u64 = 8;
 
 #[tokio::test]
 async fn one_service_runs_works_and_an_elastic_partition_on_nodes_of_their_own() {
-    let wanted = Wanted {
+    let wanted = BedOptions {
         region: true,
         machines: true,
         resume_timeout: 30,

@@ -1,6 +1,6 @@
 //! Days on which something is away, broken or too dear.
 
-use crate::test_bed::{PATIENCE, TestBed, Wanted};
+use crate::test_bed::{BedOptions, PATIENCE, TestBed};
 use ebbtide_burst::{BurstEvent, RecordEntry};
 use ebbtide_harness::eventually;
 use std::collections::BTreeSet;
@@ -59,7 +59,7 @@ fn launched(bed: &TestBed) -> Vec<(String, String)> {
 #[tokio::test]
 async fn a_node_that_never_comes_up_is_given_up_and_its_instance_deleted() {
     // No machine is started, so slurmd never answers.
-    let bed = TestBed::new(Wanted {
+    let bed = TestBed::new(BedOptions {
         region: true,
         machines: false,
         resume_timeout: 5,
@@ -103,7 +103,7 @@ async fn a_node_that_never_comes_up_is_given_up_and_its_instance_deleted() {
 
 #[tokio::test]
 async fn a_budget_used_up_gives_everything_back_and_asks_for_nothing() {
-    let bed = TestBed::new(Wanted {
+    let bed = TestBed::new(BedOptions {
         region: true,
         machines: true,
         resume_timeout: 30,
@@ -149,7 +149,7 @@ async fn a_budget_used_up_gives_everything_back_and_asks_for_nothing() {
 
 #[tokio::test]
 async fn a_slurm_that_goes_away_is_said_once_and_waited_for() {
-    let mut bed = TestBed::new(Wanted {
+    let mut bed = TestBed::new(BedOptions {
         region: true,
         machines: true,
         resume_timeout: 30,
@@ -183,7 +183,7 @@ async fn a_slurm_that_goes_away_is_said_once_and_waited_for() {
 
 #[tokio::test]
 async fn an_answer_that_is_no_json_is_refused_and_nothing_is_done() {
-    let bed = TestBed::new(Wanted {
+    let bed = TestBed::new(BedOptions {
         region: false,
         machines: false,
         resume_timeout: 30,
@@ -202,7 +202,7 @@ async fn an_answer_that_is_no_json_is_refused_and_nothing_is_done() {
 
 #[tokio::test]
 async fn what_slurm_refuses_again_and_again_has_its_code_once_and_is_tried_again() {
-    let bed = TestBed::new(Wanted {
+    let bed = TestBed::new(BedOptions {
         region: true,
         machines: false,
         resume_timeout: 30,

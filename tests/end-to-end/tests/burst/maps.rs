@@ -1,7 +1,7 @@
 //! Bags by primary and backup maps with a real Slurm: the nodes of hibernated servers are frozen
 //! with all that runs on them, and their tasks go on where they were, or are done on a backup.
 
-use crate::test_bed::{Beside, TestBed, Wanted};
+use crate::test_bed::{BedOptions, Beside, TestBed};
 use ebbtide_harness::{Process, eventually};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -129,7 +129,7 @@ fn ends(bed: &TestBed, name: &str) -> usize {
 #[tokio::test]
 #[ignore = "minutes; asked for with --run-ignored"]
 async fn tasks_of_frozen_nodes_go_on_or_move_to_a_backup_in_time() {
-    let wanted = Wanted {
+    let wanted = BedOptions {
         region: true,
         machines: true,
         resume_timeout: 30,

@@ -1,6 +1,6 @@
 //! A burst of short jobs among long ones, with preemptible nodes and without.
 
-use crate::test_bed::{Beside, CLOUD, PATIENCE, TestBed, Wanted, counted};
+use crate::test_bed::{BedOptions, Beside, CLOUD, PATIENCE, TestBed, counted};
 use ebbtide_burst::{BurstEvent, RecordEntry};
 use ebbtide_harness::eventually;
 use std::cell::RefCell;
@@ -191,7 +191,7 @@ fn the_check_of_places_sees_a_later_job_that_overtakes() {
 
 #[tokio::test]
 async fn a_burst_waits_less_on_preemptible_nodes_although_half_of_them_are_taken() {
-    let wanted = Wanted {
+    let wanted = BedOptions {
         region: true,
         machines: true,
         resume_timeout: 30,

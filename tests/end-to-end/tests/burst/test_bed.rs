@@ -58,7 +58,7 @@ pub(crate) enum Beside {
 const PROGRAM: &str = "ebbtide-batch";
 
 /// What a bed is to be like.
-pub(crate) struct Wanted {
+pub(crate) struct BedOptions {
     /// Whether there is a region.
     pub(crate) region: bool,
     /// Whether instances get machines.
@@ -82,17 +82,17 @@ fn ports(count: u16) -> u16 {
 }
 
 impl TestBed {
-    pub(crate) async fn new(wanted: Wanted) -> Self {
+    pub(crate) async fn new(wanted: BedOptions) -> Self {
         Self::with(Beside::Elastic, wanted).await
     }
 
     /// A bed whose service is for this.
-    pub(crate) async fn with(beside: Beside, wanted: Wanted) -> Self {
+    pub(crate) async fn with(beside: Beside, wanted: BedOptions) -> Self {
         Self::with_lines(beside, wanted, &[]).await
     }
 
     /// The same with lines of slurm.conf; they count more than those of the bed.
-    pub(crate) async fn with_lines(beside: Beside, wanted: Wanted, lines: &[&str]) -> Self {
+    pub(crate) async fn with_lines(beside: Beside, wanted: BedOptions, lines: &[&str]) -> Self {
         let region = if wanted.region {
             Some(region_of(&HOSTS, "").await)
         } else {
@@ -103,13 +103,18 @@ impl TestBed {
 
     /// A bed with the batch service on a region whose preemptible servers have a market: the more
     /// of six places are taken, the more they cost, from 0.01 to 0.10 an hour.
-    pub(crate) async fn with_market(wanted: Wanted) -> Self {
+    pub(crate) async fn with_market(wanted: BedOptions) -> Self {
         let sections = "[region.market]\nenabled = true\ninterval_seconds = 1\nsteepness = 1\nstep_percent = 100\n";
         let region = region_of(&HOSTS, sections).await;
         Self::on(Some(region), Beside::Batch, wanted, &[]).await
     }
 
-    async fn on(region: Option<Region>, beside: Beside, wanted: Wanted, lines: &[&str]) -> Self {
+    async fn on(
+        region: Option<Region>,
+        beside: Beside,
+        wanted: BedOptions,
+        lines: &[&str],
+    ) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         let conf = at("cluster/slurm.conf");

@@ -1,7 +1,7 @@
 //! What comes from outside and makes no sense.
 
 use super::kit::{code, create, fill, flavor, request, server, until, until_evacuation};
-use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, Outgoing, QueuePrefix};
+use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, OutgoingMessage, QueuePrefix};
 use ebbtide_harness::eventually;
 use ebbtide_integration_tests::region::PATIENCE;
 use ebbtide_integration_tests::{Region, RegionOptions};
@@ -188,7 +188,7 @@ async fn malformed_messages_go_to_the_dead_letters_with_the_reason() {
         let id = Uuid::from_u128(1000 + n as u128);
         bus.publish(
             &prefix.scheduler(),
-            &Outgoing::cloud_event(id, body.to_vec()),
+            &OutgoingMessage::cloud_event(id, body.to_vec()),
         )
         .await
         .unwrap();
@@ -209,7 +209,7 @@ async fn malformed_messages_go_to_the_dead_letters_with_the_reason() {
     let queue = prefix.agent("host-A").unwrap();
     bus.publish(
         &queue,
-        &Outgoing::cloud_event(Uuid::from_u128(2000), b"{}".to_vec()),
+        &OutgoingMessage::cloud_event(Uuid::from_u128(2000), b"{}".to_vec()),
     )
     .await
     .unwrap();
@@ -256,7 +256,7 @@ async fn reports_about_evacuations_that_never_were_change_nothing() {
             time: at,
             body,
         };
-        let sent = Outgoing::cloud_event(id.0, message.to_bytes().unwrap());
+        let sent = OutgoingMessage::cloud_event(id.0, message.to_bytes().unwrap());
         // Twice: duplicates are as harmless.
         bus.publish(&prefix.scheduler(), &sent).await.unwrap();
         bus.publish(&prefix.scheduler(), &sent).await.unwrap();
@@ -305,7 +305,7 @@ async fn a_repeated_acknowledgement_frees_the_room_once() {
     for _ in 0..3 {
         bus.publish(
             &prefix.scheduler(),
-            &Outgoing::cloud_event(id.0, message.to_bytes().unwrap()),
+            &OutgoingMessage::cloud_event(id.0, message.to_bytes().unwrap()),
         )
         .await
         .unwrap();

@@ -65,7 +65,7 @@ struct Form {
 
 /// What became of a bag, from the book.
 #[derive(Debug, Default)]
-struct Outcome {
+struct MapsResult {
     took: i64,
     deadline: i64,
     hibernated: usize,
@@ -82,7 +82,7 @@ struct Scene {
     service: RefCell<Option<Process>>,
     /// How often the service was killed.
     kills: Cell<usize>,
-    outcomes: RefCell<Vec<Outcome>>,
+    outcomes: RefCell<Vec<MapsResult>>,
 }
 
 impl Scene {
@@ -366,7 +366,7 @@ impl Scene {
         );
         let all = self.outcomes.take();
         assert_eq!(all.len() as u64, self.form.bags);
-        let sum = |part: fn(&Outcome) -> usize| all.iter().map(part).sum::<usize>();
+        let sum = |part: fn(&MapsResult) -> usize| all.iter().map(part).sum::<usize>();
         let nearest = all.iter().map(|one| one.deadline - one.took).min();
         let (hibernated, resumed) = (sum(|one| one.hibernated), sum(|one| one.resumed));
         let (moved, waited) = (
@@ -426,8 +426,8 @@ fn of_work<'b>(book: &'b str, name: &str) -> Vec<&'b str> {
 
 /// What became of a bag, once all its tasks are done: the deadline is judged by the times of the
 /// book, not by what the service says.
-fn outcome(book: &str, name: &str) -> Option<Outcome> {
-    let mut outcome = Outcome::default();
+fn outcome(book: &str, name: &str) -> Option<MapsResult> {
+    let mut outcome = MapsResult::default();
     let (mut begun, mut done, mut tasks) = (0, 0, usize::MAX);
     for line in of_work(book, name) {
         let entry: Value = serde_json::from_str(line).unwrap();

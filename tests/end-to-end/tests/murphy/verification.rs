@@ -3,7 +3,7 @@
 
 use crate::client::{PATIENCE, RetryingClient};
 use crate::load::Entry;
-use crate::watch::{Running, Seen};
+use crate::watch::{HypervisorGuests, Seen};
 use ebbtide_client::Region as Clients;
 use ebbtide_harness::Deadline;
 use ebbtide_integration_tests::Region;
@@ -251,7 +251,10 @@ impl Verdict {
     ) {
         let mut running: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for host in hosts {
-            for id in Running::read(&region.agent_dir(host)).servers.into_keys() {
+            for id in HypervisorGuests::read(&region.agent_dir(host))
+                .servers
+                .into_keys()
+            {
                 running.entry(id).or_default().push(host);
             }
         }

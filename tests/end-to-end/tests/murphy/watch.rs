@@ -29,13 +29,13 @@ pub(crate) struct Seen {
 
 /// One hypervisor, as its file has it.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Running {
+pub(crate) struct HypervisorGuests {
     /// Since when each server runs, as the hypervisor writes it.
     pub(crate) servers: BTreeMap<String, String>,
     used: BTreeMap<String, u64>,
 }
 
-impl Running {
+impl HypervisorGuests {
     /// Reads a hypervisor's file. One that is not there yet runs nothing.
     pub(crate) fn read(dir: &Path) -> Self {
         let Ok(text) = std::fs::read(dir.join("hypervisor.json")) else {
@@ -62,7 +62,7 @@ struct Host {
     dir: PathBuf,
     /// Inode and time of the file that was read last.
     stamp: (u64, i64, i64),
-    running: Running,
+    running: HypervisorGuests,
     journal: (u64, u64),
     half_a_line: Vec<u8>,
 }
@@ -108,7 +108,7 @@ impl Host {
             name,
             dir,
             stamp: Default::default(),
-            running: Running::default(),
+            running: HypervisorGuests::default(),
             journal: (0, 0),
             half_a_line: Vec::new(),
         }
@@ -164,7 +164,7 @@ fn look(hosts: &mut [Host], at: usize, capacity: &BTreeMap<String, u64>, seen: &
     if stamp == hosts[at].stamp {
         return;
     }
-    let running = Running::read(&hosts[at].dir);
+    let running = HypervisorGuests::read(&hosts[at].dir);
     let host = &mut hosts[at];
     host.stamp = stamp;
     host.running = running.clone();
@@ -186,8 +186,10 @@ fn look(hosts: &mut [Host], at: usize, capacity: &BTreeMap<String, u64>, seen: &
             if other == at || !elsewhere.running.servers.contains_key(id) {
                 continue;
             }
-            let there = Running::read(&elsewhere.dir).servers.contains_key(id);
-            let still = Running::read(&hosts[at].dir);
+            let there = HypervisorGuests::read(&elsewhere.dir)
+                .servers
+                .contains_key(id);
+            let still = HypervisorGuests::read(&hosts[at].dir);
             if there && still.servers.get(id) == Some(since) {
                 let both = format!("{id} on {name} and {}", elsewhere.name);
                 seen.twice.insert(both);

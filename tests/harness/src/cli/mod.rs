@@ -6,7 +6,7 @@ mod serve;
 pub(crate) use run::run;
 pub(crate) use serve::serve;
 
-use crate::Wanted;
+use crate::ServerSelection;
 use ebbtide_harness::{
     MariaDb, Postgres, PrivateServer, RabbitMq, Result, ServerKind, ServerSettings,
 };
@@ -32,7 +32,7 @@ struct Servers {
 impl Servers {
     /// Starts them all at the same time: in temporary directories, or each in a directory of its
     /// own below `base`.
-    async fn start(wanted: Wanted, base: Option<&Path>) -> Result<Self> {
+    async fn start(wanted: ServerSelection, base: Option<&Path>) -> Result<Self> {
         let (rabbitmq, mariadb, postgresql) = tokio::try_join!(
             Box::pin(start_if(wanted.rabbitmq, base)),
             Box::pin(start_if(wanted.mariadb, base)),

@@ -1,7 +1,7 @@
 //! `ebbtide-harness run`: a command with servers around it.
 
 use super::{EndSignal, EndSignals, Servers, print_line};
-use crate::Wanted;
+use crate::ServerSelection;
 use ebbtide_harness::{
     ENV_AMQP_URL, ENV_MYSQL_URL, ENV_POSTGRES_URL, PrivateServer, Process, ProcessCommand, Signal,
 };
@@ -14,7 +14,7 @@ const HARNESS_FAILED: u8 = 125;
 const NOT_FOUND: u8 = 127;
 
 /// Starts the servers, runs the command, stops the servers.
-pub(crate) async fn run(wanted: Wanted, command: Vec<OsString>) -> ExitCode {
+pub(crate) async fn run(wanted: ServerSelection, command: Vec<OsString>) -> ExitCode {
     let mut signals = match EndSignals::catch() {
         Ok(signals) => signals,
         Err(error) => {

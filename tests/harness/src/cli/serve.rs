@@ -1,7 +1,7 @@
 //! `ebbtide-harness serve`: servers for the devstack, in the foreground.
 
 use super::{EndSignals, Servers, print_line};
-use crate::Wanted;
+use crate::ServerSelection;
 use ebbtide_harness::{DirectoryLock, PrivateServer, ServerKind};
 use serde::Serialize;
 use std::fs::Permissions;
@@ -48,7 +48,7 @@ impl Service {
 }
 
 /// Starts the servers, says where they are, and stops them when it is told to.
-pub(crate) async fn serve(wanted: Wanted, directory: &Path) -> ExitCode {
+pub(crate) async fn serve(wanted: ServerSelection, directory: &Path) -> ExitCode {
     match serve_until_signal(wanted, directory).await {
         Ok(code) => code,
         Err(message) => {
@@ -58,7 +58,7 @@ pub(crate) async fn serve(wanted: Wanted, directory: &Path) -> ExitCode {
     }
 }
 
-async fn serve_until_signal(wanted: Wanted, directory: &Path) -> Result<ExitCode, String> {
+async fn serve_until_signal(wanted: ServerSelection, directory: &Path) -> Result<ExitCode, String> {
     let mut signals =
         EndSignals::catch().map_err(|error| format!("cannot catch signals: {error}"))?;
     let text = |error: ebbtide_harness::Error| error.to_string();

@@ -28,10 +28,10 @@ struct Progress {
 
 /// The captured output of one process; or none.
 #[derive(Debug)]
-pub(super) struct Log(Option<Captured>);
+pub(super) struct Log(Option<CapturedLog>);
 
 #[derive(Debug)]
-struct Captured {
+struct CapturedLog {
     path: PathBuf,
     /// Where this process's part of the file begins: a restarted server appends to the log of its
     /// former life.
@@ -78,7 +78,7 @@ impl Log {
             .name("log".to_owned())
             .spawn(copy)
             .map_err(Error::io("start a thread for", path))?;
-        let log = Self(Some(Captured {
+        let log = Self(Some(CapturedLog {
             path: path.to_owned(),
             start,
             progress,

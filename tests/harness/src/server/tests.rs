@@ -396,7 +396,7 @@ async fn an_ordinary_user_can_start_all_three() {
         let copy = DataDirectory::temporary("test").unwrap();
         let program = copy.path().join("test");
         std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
-        let process = ProcessCommand::new("the test as nobody", &program)
+        let process = ProcessCommand::new("the test as an ordinary user", &program)
             .args(["--exact", "--nocapture"])
             .arg("server::tests::an_ordinary_user_can_start_all_three")
             .env(AS_USER, "1")

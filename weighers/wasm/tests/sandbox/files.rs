@@ -1,13 +1,13 @@
 //! Files that are no plugins, and one that was made long ago.
 
 use super::kit::{sandbox, settings, weigh};
-use ebbtide_wasm::{Compiled, Grants, Kind, SandboxLimits};
+use ebbtide_wasm::{CompiledPlugin, Grants, Kind, SandboxLimits};
 
 /// Made in November 2026 for `ebbtide:plugin@1.0.0`, with wit-bindgen 0.63. It must run for ever.
 const FIRST: &[u8] = include_bytes!("../fixtures/weigher-1.0.wasm");
 
 /// A component that is written as text.
-fn text(component: &str) -> Compiled {
+fn text(component: &str) -> CompiledPlugin {
     let bytes = wat::parse_str(component).unwrap();
     sandbox().compile(&bytes).unwrap()
 }

@@ -2,7 +2,7 @@
 
 use ebbtide_model::Resources;
 use ebbtide_wasm::{
-    Compiled, Grants, PluginSettings, Sandbox, SandboxLimits, WasmCostModule, WasmError,
+    CompiledPlugin, Grants, PluginSettings, Sandbox, SandboxLimits, WasmCostModule, WasmError,
     WasmWeigher,
 };
 use ebbtide_weigher_api::{
@@ -54,13 +54,13 @@ pub(crate) fn sandbox() -> &'static Sandbox {
     SANDBOX.get_or_init(|| Sandbox::new().unwrap())
 }
 
-pub(crate) fn weigher_guest() -> &'static Compiled {
-    static GUEST: OnceLock<Compiled> = OnceLock::new();
+pub(crate) fn weigher_guest() -> &'static CompiledPlugin {
+    static GUEST: OnceLock<CompiledPlugin> = OnceLock::new();
     GUEST.get_or_init(|| sandbox().compile(&guest(None)).unwrap())
 }
 
-pub(crate) fn cost_guest() -> &'static Compiled {
-    static GUEST: OnceLock<Compiled> = OnceLock::new();
+pub(crate) fn cost_guest() -> &'static CompiledPlugin {
+    static GUEST: OnceLock<CompiledPlugin> = OnceLock::new();
     GUEST.get_or_init(|| sandbox().compile(&guest(Some("cost"))).unwrap())
 }
 

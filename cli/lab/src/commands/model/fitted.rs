@@ -74,7 +74,7 @@ impl FitMethod {
 
 /// A model and how good it is.
 #[derive(Debug)]
-pub(super) struct Fitted {
+pub(super) struct FittedModel {
     pub(super) model: Box<dyn Lifetime>,
     method: &'static str,
     errors: Option<Vec<f64>>,
@@ -92,7 +92,7 @@ pub(super) struct FittedGroup {
     pub(super) name: String,
     labels: Vec<(String, String)>,
     pub(super) seen: Observations,
-    pub(super) fitted: Result<Fitted, LifetimeError>,
+    pub(super) fitted: Result<FittedModel, LifetimeError>,
     compared: Vec<Fit>,
     pub(super) verdict: Option<FitVerdict>,
 }
@@ -216,7 +216,7 @@ impl FittedGroup {
     }
 }
 
-impl Fitted {
+impl FittedModel {
     /// `A 0.414 ± 0.003, …`; phases as `0.2/h until 3 h, …`.
     fn words(&self) -> String {
         let parameters = self.model.parameters();
@@ -290,8 +290,8 @@ fn unfitted(family: Family) -> LifetimeError {
     }
 }
 
-fn from_fit(fit: &Fit, way: FitMethod, maximum: f64) -> Result<Fitted, LifetimeError> {
-    Ok(Fitted {
+fn from_fit(fit: &Fit, way: FitMethod, maximum: f64) -> Result<FittedModel, LifetimeError> {
+    Ok(FittedModel {
         model: fit.family.model(&fit.parameters, maximum)?,
         method: way.name(),
         errors: fit.standard_errors.clone(),
@@ -304,12 +304,12 @@ fn from_fit(fit: &Fit, way: FitMethod, maximum: f64) -> Result<Fitted, LifetimeE
 }
 
 /// Phases are fitted by likelihood, whatever the method: ends over time lived.
-fn of_phases(seen: &Observations) -> Result<Fitted, LifetimeError> {
+fn of_phases(seen: &Observations) -> Result<FittedModel, LifetimeError> {
     let fit = phases(&default_phases(seen), seen)?;
     let list = fit.model.phases().iter().map(|phase| {
         Json::object([("until", Json::from(phase.until))]).with("hazard", phase.hazard)
     });
-    Ok(Fitted {
+    Ok(FittedModel {
         method: "mle",
         errors: Some(fit.standard_errors),
         r2: None,
@@ -322,12 +322,12 @@ fn of_phases(seen: &Observations) -> Result<Fitted, LifetimeError> {
 }
 
 /// The empirical model is Kaplan's and Meier's, whatever the method.
-fn of_points(seen: &Observations) -> Result<Fitted, LifetimeError> {
+fn of_points(seen: &Observations) -> Result<FittedModel, LifetimeError> {
     let model = kaplan_meier(seen)?;
     let points = model
         .points()
         .map(|(t, share)| Json::List(vec![Json::from(t), Json::from(share)]));
-    Ok(Fitted {
+    Ok(FittedModel {
         method: "kaplan-meier",
         errors: None,
         r2: None,

@@ -130,7 +130,7 @@ fn goal(text: &str) -> Result<BidGoal, String> {
 
 /// An offer with what would have happened.
 #[derive(Debug)]
-struct Shown<'a> {
+struct BidView<'a> {
     series: &'a Series,
     offer: &'a BidOffer,
     played: Option<SchemeResult>,
@@ -197,7 +197,7 @@ impl BidArgs {
 fn advised(
     args: &BidArgs,
     terms: &CheckpointTerms,
-    one: &Shown<'_>,
+    one: &BidView<'_>,
 ) -> Result<SchemeAdvice, CliError> {
     let kinds = SchemeKind::ALL.into_iter();
     let kinds: Vec<SchemeKind> = kinds.filter(|kind| *kind != SchemeKind::Opt).collect();
@@ -213,7 +213,7 @@ fn advised(
 }
 
 /// The job on an offer's type, seconds.
-fn work_on(args: &BidArgs, one: &Shown<'_>) -> i64 {
+fn work_on(args: &BidArgs, one: &BidView<'_>) -> i64 {
     seconds(Hours(args.job.0 / speed_of(args, &one.series.name))).max(1)
 }
 
@@ -245,7 +245,7 @@ fn below(percent: f64) -> String {
 #[derive(Debug)]
 struct BidPlan<'a> {
     all: usize,
-    shown: &'a [Shown<'a>],
+    shown: &'a [BidView<'a>],
     other: Option<Beside>,
     advice: Option<SchemeAdvice>,
 }
@@ -275,11 +275,11 @@ fn best_of<'a>(
     terms: &CheckpointTerms,
     series: &'a [Series],
     offers: &'a [BidOffer],
-) -> Result<Vec<Shown<'a>>, CliError> {
-    let mut all: Vec<Shown<'a>> = offers
+) -> Result<Vec<BidView<'a>>, CliError> {
+    let mut all: Vec<BidView<'a>> = offers
         .iter()
         .filter_map(|offer| series.get(offer.candidate).map(|one| (one, offer)))
-        .map(|(series, offer)| Shown {
+        .map(|(series, offer)| BidView {
             series,
             offer,
             played: None,
@@ -312,7 +312,7 @@ fn best_of<'a>(
 
 /// The offer with the cost and the time by which it is judged. An offer that did not finish from
 /// every start gets infinite values, because the time of its unfinished runs is unknown.
-fn judged(method: BidMethod, one: &Shown<'_>) -> BidOffer {
+fn judged(method: BidMethod, one: &BidView<'_>) -> BidOffer {
     let mut offer = one.offer.clone();
     match method {
         BidMethod::Equation => {}
@@ -333,7 +333,7 @@ fn speed_of(args: &BidArgs, name: &str) -> f64 {
 }
 
 /// Plays an offer through its history.
-fn play(args: &BidArgs, terms: &CheckpointTerms, one: &mut Shown<'_>) -> Result<(), CliError> {
+fn play(args: &BidArgs, terms: &CheckpointTerms, one: &mut BidView<'_>) -> Result<(), CliError> {
     let work = work_on(args, one);
     let kinds = [args.played_scheme()];
     let row = compare(
@@ -458,7 +458,7 @@ fn advice_json(advice: &SchemeAdvice) -> Json {
         .with("products", products.collect::<Vec<_>>())
 }
 
-fn offer(args: &BidArgs, one: &Shown<'_>) -> Json {
+fn offer(args: &BidArgs, one: &BidView<'_>) -> Json {
     let played = one.played.as_ref().map_or(Json::Null, |played| {
         Json::object([("scheme", Json::from(args.played_scheme().as_str()))])
             .with("starts", one.starts as u64)

@@ -128,7 +128,7 @@ pub(super) struct CheckpointPlan {
 }
 
 /// Everything that is shown.
-struct Shown<'a> {
+struct CheckpointView<'a> {
     args: &'a CheckpointArgs,
     given: &'a SourcedModel,
     /// The work that is planned, hours: the job, rounded to steps.
@@ -185,7 +185,7 @@ pub(super) fn run(context: &mut Context, args: &CheckpointArgs) -> Result<(), Cl
         left -= interval;
     }
     let plans = plans(args, model, work, &options, &planner, mttf)?;
-    let shown = Shown {
+    let shown = CheckpointView {
         args,
         given: &given,
         work,
@@ -275,7 +275,7 @@ fn plans(
     Ok(plans)
 }
 
-fn show(context: &mut Context, shown: &Shown<'_>) -> Result<(), CliError> {
+fn show(context: &mut Context, shown: &CheckpointView<'_>) -> Result<(), CliError> {
     match context.output.format() {
         Format::Json => context.output.json(&shown.json()),
         Format::Value => {
@@ -289,7 +289,7 @@ fn show(context: &mut Context, shown: &Shown<'_>) -> Result<(), CliError> {
     }
 }
 
-impl Shown<'_> {
+impl CheckpointView<'_> {
     fn table(&self, context: &mut Context) -> Result<(), CliError> {
         let args = self.args;
         context

@@ -27,7 +27,7 @@ const CLEANERS: usize = 16;
 
 /// What an event came to.
 enum Done {
-    Created(Created),
+    Created(CreateReport),
     /// True if there was a running server to delete.
     Deleted(bool),
     Failed(CliError),
@@ -35,7 +35,7 @@ enum Done {
 }
 
 /// What a create came to.
-struct Created {
+struct CreateReport {
     index: usize,
     line: u64,
     vm: String,
@@ -291,7 +291,7 @@ impl Replay<'_> {
             // If the trace never deletes the VM there is no receiver. Then the clean-up queries the
             // region later.
             let _ = sender.send((id, host.is_some()));
-            Done::Created(Created {
+            Done::Created(CreateReport {
                 index,
                 line,
                 vm,

@@ -20,20 +20,20 @@ const POLL_ALONE: Duration = Duration::from_millis(100);
 const GONE_TIMEOUT: Duration = Duration::from_secs(120);
 
 #[derive(Debug, Default)]
-struct Seen {
+struct ServerEnds {
     gone: HashSet<String>,
     preempted: HashSet<String>,
     stream_works: bool,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    seen: Mutex<Seen>,
+struct ServerEvents {
+    seen: Mutex<ServerEnds>,
     changed: Notify,
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Seen> {
+impl ServerEvents {
+    fn lock(&self) -> MutexGuard<'_, ServerEnds> {
         // What is in there is a set of facts; a panic elsewhere does not make them wrong.
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -42,7 +42,7 @@ impl Shared {
 /// The servers of a project, watched. Clones share one stream, which ends with the last of them.
 #[derive(Debug, Clone)]
 pub(super) struct Servers {
-    shared: Arc<Shared>,
+    shared: Arc<ServerEvents>,
     project: String,
     _listener: Option<Arc<Task>>,
 }
@@ -50,7 +50,7 @@ pub(super) struct Servers {
 impl Servers {
     /// Begins to watch.
     pub(super) async fn watch(region: &Region, project: &str) -> Self {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(ServerEvents::default());
         let listener = Events::open(region, project).await.map(|events| {
             shared.lock().stream_works = true;
             Arc::new(task::spawn("events", listen(events, shared.clone())))
@@ -137,7 +137,7 @@ impl Servers {
 }
 
 /// Takes note of a server; true if it is gone.
-fn note(seen: &mut Seen, server: &v1::Server) -> bool {
+fn note(seen: &mut ServerEnds, server: &v1::Server) -> bool {
     match server.status.as_str() {
         "preempted" => {
             seen.preempted.insert(server.id.clone());
@@ -152,7 +152,7 @@ fn note(seen: &mut Seen, server: &v1::Server) -> bool {
     }
 }
 
-async fn listen(mut events: Events, shared: Arc<Shared>) {
+async fn listen(mut events: Events, shared: Arc<ServerEvents>) {
     while let Some(event) = events.next().await {
         if let Event::Server(server) = event
             && note(&mut shared.lock(), &server)

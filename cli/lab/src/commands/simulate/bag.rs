@@ -29,13 +29,13 @@ Carries the plan of a bag out in a simulated world, in the scenarios of the pape
   trace-immediate  the same, moved at once
 
 Backups of instances that hibernate start at their latest start, as in the paper; that can miss the
-deadline. With --conduct promise backups also start at their latest start when their instance runs (the
-first that is done stops the other), so the deadline is met in all scenarios. Exit code 1 if a deadline
-was missed.
+deadline. With --backup-policy promise backups also start at their latest start when their instance
+runs (the first that is done stops the other), so the deadline is met in all scenarios. Exit code 1 if
+a deadline was missed.
 
 Examples:
   ebbtide-lab simulate bag docs/tenants/bags/J207.toml
-  ebbtide-lab simulate bag docs/tenants/bags/J402.toml --method greedy --conduct promise --svg J402.svg
+  ebbtide-lab simulate bag docs/tenants/bags/J402.toml --method greedy --backup-policy promise --svg J402.svg
   ebbtide-lab simulate bag docs/tenants/bags/J819.toml --scenario migration --vm 2 --at 1h -o json
   ebbtide-lab simulate bag docs/tenants/bags/J402.toml --prices docs/tenants/bags/prices.csv --max-price 0.4";
 
@@ -86,9 +86,9 @@ impl BagScenario {
     }
 }
 
-/// Who starts backups when.
+/// When backups start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum BagConduct {
+pub enum BackupPolicy {
     /// For instances that hibernate only
     Paper,
     /// At their latest start, whether the instance hibernates or runs: the deadline is met
@@ -113,9 +113,9 @@ pub struct SimulateBagArgs {
     /// For how long, in the scenario hibernation
     #[arg(long, value_name = "TIME", default_value = "3h", value_parser = duration)]
     pub lasting: u64,
-    /// Who starts backups when
-    #[arg(long, value_enum, default_value_t = BagConduct::Paper)]
-    pub conduct: BagConduct,
+    /// When backups start
+    #[arg(long, alias = "conduct", value_enum, default_value_t = BackupPolicy::Paper)]
+    pub backup_policy: BackupPolicy,
     /// Preemptible prices over time: CSV with the columns seconds,type,price
     #[arg(long, value_name = "FILE")]
     pub prices: Option<PathBuf>,
@@ -250,9 +250,9 @@ fn one(
     let scenario_of = Scenario {
         outages,
         prices: prices.cloned().unwrap_or_default(),
-        conduct: ExecutionPolicy {
+        policy: ExecutionPolicy {
             on_hibernation,
-            copies: args.conduct == BagConduct::Promise,
+            copies: args.backup_policy == BackupPolicy::Promise,
         },
     };
     if scenario == BagScenario::OnDemand {

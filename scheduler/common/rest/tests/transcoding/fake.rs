@@ -30,13 +30,13 @@ pub(crate) struct Fake {
 
 /// An answer, read to its end.
 #[derive(Debug)]
-pub(crate) struct Answered {
+pub(crate) struct RestAnswer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) text: String,
 }
 
-impl Answered {
+impl RestAnswer {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|e| panic!("{e}: {}", self.text))
     }
@@ -66,7 +66,7 @@ impl Fake {
         request: &str,
         headers: &[(&str, &str)],
         body: &str,
-    ) -> Answered {
+    ) -> RestAnswer {
         let (method, path) = request.split_once(' ').unwrap();
         let mut built = Request::builder().method(method).uri(path);
         for (name, value) in headers {
@@ -76,7 +76,7 @@ impl Fake {
         let answer = self.send(built.body(body).unwrap()).await;
         let (parts, body) = answer.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
-        Answered {
+        RestAnswer {
             status: parts.status,
             headers: parts.headers,
             text: String::from_utf8_lossy(&bytes).into_owned(),

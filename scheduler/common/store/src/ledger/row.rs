@@ -95,7 +95,7 @@ fn taken_pause(writer: Uuid, tries: u32) -> Duration {
 
 /// What happens to a row beside its version.
 #[derive(Clone, Copy)]
-enum Step<'a> {
+enum RowChange<'a> {
     Move(&'a str, &'a Json),
     Replan(&'a str, &'a Json),
     Finish(&'a str, &'a Json, RowEnd),
@@ -278,7 +278,7 @@ impl Ledger {
         state: &str,
         document: &Json,
     ) -> Result<UpdateResult, LedgerError> {
-        self.step(id, expected_version, Step::Move(state, document), &[])
+        self.step(id, expected_version, RowChange::Move(state, document), &[])
             .await
     }
 
@@ -298,7 +298,7 @@ impl Ledger {
         self.step(
             id,
             expected_version,
-            Step::Replan(state, document),
+            RowChange::Replan(state, document),
             &victims,
         )
         .await
@@ -317,7 +317,7 @@ impl Ledger {
         document: &Json,
         ending: RowEnd,
     ) -> Result<UpdateResult, LedgerError> {
-        let step = Step::Finish(state, document, ending);
+        let step = RowChange::Finish(state, document, ending);
         self.step(id, expected_version, step, &[]).await
     }
 
@@ -333,7 +333,7 @@ impl Ledger {
         owner: &Owner,
         document: &Json,
     ) -> Result<UpdateResult, LedgerError> {
-        self.step(id, expected_version, Step::Adopt(owner, document), &[])
+        self.step(id, expected_version, RowChange::Adopt(owner, document), &[])
             .await
     }
 
@@ -341,14 +341,14 @@ impl Ledger {
         &self,
         id: Uuid,
         expected_version: i64,
-        step: Step<'_>,
+        step: RowChange<'_>,
         victims: &[Uuid],
     ) -> Result<UpdateResult, LedgerError> {
         let writer = ids::random();
         let (set, mut values): (&str, Vec<Value>) = match step {
-            Step::Move(state, document)
-            | Step::Replan(state, document)
-            | Step::Finish(state, document, _) => {
+            RowChange::Move(state, document)
+            | RowChange::Replan(state, document)
+            | RowChange::Finish(state, document, _) => {
                 check("state", state, MAX_STATE_CHARS)?;
                 let document = self.document(id, document)?;
                 (
@@ -356,7 +356,7 @@ impl Ledger {
                     vec![state.into(), document.into()],
                 )
             }
-            Step::Adopt(owner, document) => {
+            RowChange::Adopt(owner, document) => {
                 check("owner", &owner.name, MAX_NAME_CHARS)?;
                 let document = self.document(id, document)?;
                 let name = owner.name.as_str().into();
@@ -366,7 +366,7 @@ impl Ledger {
         };
         let now = self.now();
         let end = match step {
-            Step::Finish(..) => format!(", finished_at = {now}"),
+            RowChange::Finish(..) => format!(", finished_at = {now}"),
             _ => String::new(),
         };
         let sql = format!(
@@ -389,12 +389,12 @@ impl Ledger {
     async fn step_once(
         &self,
         id: Uuid,
-        step: Step<'_>,
+        step: RowChange<'_>,
         sql: &str,
         values: &[Value],
         victims: &[Uuid],
     ) -> Result<bool, Stop> {
-        if matches!(step, Step::Move(..) | Step::Adopt(..)) {
+        if matches!(step, RowChange::Move(..) | RowChange::Adopt(..)) {
             let database = self.database();
             let changed = database.write_statement("an update", sql, values).await?;
             return Ok(changed > 0);
@@ -410,14 +410,16 @@ impl Ledger {
                         "DELETE FROM nova_preemption_victims WHERE preemption_id = ?",
                         [text(id)],
                     );
-                    let reopen = matches!(step, Step::Finish(_, _, RowEnd::Nothing)).then(|| {
-                        statement(
-                            backend,
-                            "DELETE FROM nova_preemption_requests WHERE preemption_id = ?",
-                            [text(id)],
-                        )
-                    });
-                    let changes_victims = matches!(step, Step::Replan(..) | Step::Finish(..));
+                    let reopen =
+                        matches!(step, RowChange::Finish(_, _, RowEnd::Nothing)).then(|| {
+                            statement(
+                                backend,
+                                "DELETE FROM nova_preemption_requests WHERE preemption_id = ?",
+                                [text(id)],
+                            )
+                        });
+                    let changes_victims =
+                        matches!(step, RowChange::Replan(..) | RowChange::Finish(..));
                     let victims = victims.to_vec();
                     Box::pin(async move {
                         if transaction.execute_raw(update).await?.rows_affected() == 0 {

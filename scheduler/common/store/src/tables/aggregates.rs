@@ -1,7 +1,7 @@
 //! Host aggregates.
 
 use super::Table;
-use crate::row::{Encoded, Encoder, text};
+use crate::row::{EncodedRow, Encoder, text};
 use ebbtide_model::Aggregate;
 
 pub(crate) static AGGREGATES: Table = Table {
@@ -12,7 +12,7 @@ pub(crate) static AGGREGATES: Table = Table {
 };
 
 impl Encoder {
-    pub(crate) fn aggregate(&self, aggregate: &Aggregate) -> Encoded {
+    pub(crate) fn aggregate(&self, aggregate: &Aggregate) -> EncodedRow {
         let id = aggregate.id.to_string();
         self.with_record(&AGGREGATES, &id, vec![text(&id)], aggregate)
     }

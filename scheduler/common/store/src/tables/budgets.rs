@@ -1,7 +1,7 @@
 //! Disruption budgets.
 
 use super::{MAX_SCOPE_CHARS, Table};
-use crate::row::{Encoded, Encoder, check, text};
+use crate::row::{EncodedRow, Encoder, check, text};
 use ebbtide_model::{BudgetScope, DisruptionBudget};
 
 pub(crate) static BUDGETS: Table = Table {
@@ -12,7 +12,7 @@ pub(crate) static BUDGETS: Table = Table {
 };
 
 impl Encoder {
-    pub(crate) fn budget(&self, budget: &DisruptionBudget) -> Encoded {
+    pub(crate) fn budget(&self, budget: &DisruptionBudget) -> EncodedRow {
         let scope = scope(&budget.scope);
         check(&BUDGETS, &scope, &scope, MAX_SCOPE_CHARS)?;
         self.with_record(&BUDGETS, &scope, vec![text(&scope)], budget)

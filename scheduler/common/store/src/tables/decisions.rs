@@ -2,7 +2,7 @@
 
 use super::Table;
 use crate::StoreError;
-use crate::row::{Encoded, Encoder, Row, finite, key, millis, text};
+use crate::row::{EncodedRow, Encoder, Row, finite, key, millis, text};
 use ebbtide_model::{Decision, DecisionOutcome, Victim};
 
 pub(crate) static DECISIONS: Table = Table {
@@ -34,7 +34,7 @@ pub(crate) const NO_VALID_HOST: &str = "no_valid_host";
 const LINKS_OF_REFUSED: usize = 32;
 
 impl Encoder {
-    pub(crate) fn decision(&self, decision: &Decision) -> Encoded {
+    pub(crate) fn decision(&self, decision: &Decision) -> EncodedRow {
         let id = decision.id.to_string();
         check_numbers(&id, decision)?;
         let columns = vec![

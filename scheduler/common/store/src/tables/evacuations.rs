@@ -1,7 +1,7 @@
 //! Evacuations.
 
 use super::Table;
-use crate::row::{Encoded, Encoder, finite, key, millis, text};
+use crate::row::{EncodedRow, Encoder, finite, key, millis, text};
 use ebbtide_model::{Evacuation, Timestamp};
 use sea_orm::Value;
 
@@ -23,7 +23,7 @@ pub(crate) static EVACUATIONS: Table = Table {
 };
 
 impl Encoder {
-    pub(crate) fn evacuation(&self, evacuation: &Evacuation) -> Encoded {
+    pub(crate) fn evacuation(&self, evacuation: &Evacuation) -> EncodedRow {
         let id = evacuation.id.to_string();
         finite(&EVACUATIONS, &id, "cost", evacuation.cost)?;
         let final_at = evacuation

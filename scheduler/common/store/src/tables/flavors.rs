@@ -1,7 +1,7 @@
 //! Flavors.
 
 use super::Table;
-use crate::row::{Encoded, Encoder, text};
+use crate::row::{EncodedRow, Encoder, text};
 use ebbtide_model::Flavor;
 
 pub(crate) static FLAVORS: Table = Table {
@@ -12,7 +12,7 @@ pub(crate) static FLAVORS: Table = Table {
 };
 
 impl Encoder {
-    pub(crate) fn flavor(&self, flavor: &Flavor) -> Encoded {
+    pub(crate) fn flavor(&self, flavor: &Flavor) -> EncodedRow {
         let id = flavor.id.to_string();
         self.with_record(&FLAVORS, &id, vec![text(&id)], flavor)
     }

@@ -1,7 +1,7 @@
 //! Hosts.
 
 use super::Table;
-use crate::row::{Encoded, Encoder, key, millis};
+use crate::row::{EncodedRow, Encoder, key, millis};
 use ebbtide_model::Host;
 
 pub(crate) static HOSTS: Table = Table {
@@ -12,7 +12,7 @@ pub(crate) static HOSTS: Table = Table {
 };
 
 impl Encoder {
-    pub(crate) fn host(&self, host: &Host) -> Encoded {
+    pub(crate) fn host(&self, host: &Host) -> EncodedRow {
         let columns = vec![
             key(&HOSTS, &host.name, &host.name)?,
             millis(host.created_at),

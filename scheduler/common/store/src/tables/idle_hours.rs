@@ -1,7 +1,7 @@
 //! What lay idle, by hour and flavor.
 
 use super::Table;
-use crate::row::{Encoded, Encoder, key, millis, text};
+use crate::row::{EncodedRow, Encoder, key, millis, text};
 use ebbtide_model::IdleHour;
 
 pub(crate) static IDLE_HOURS: Table = Table {
@@ -12,7 +12,7 @@ pub(crate) static IDLE_HOURS: Table = Table {
 };
 
 impl Encoder {
-    pub(crate) fn idle_hour(&self, hour: &IdleHour) -> Encoded {
+    pub(crate) fn idle_hour(&self, hour: &IdleHour) -> EncodedRow {
         let id = hour.key();
         let columns = vec![
             text(&id),

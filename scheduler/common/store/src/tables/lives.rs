@@ -1,7 +1,7 @@
 //! Lives of servers that are gone.
 
 use super::Table;
-use crate::row::{Encoded, Encoder, key, millis, text};
+use crate::row::{EncodedRow, Encoder, key, millis, text};
 use ebbtide_model::PastLife;
 
 pub(crate) static LIVES: Table = Table {
@@ -19,7 +19,7 @@ pub(crate) static LIVES: Table = Table {
 };
 
 impl Encoder {
-    pub(crate) fn life(&self, life: &PastLife) -> Encoded {
+    pub(crate) fn life(&self, life: &PastLife) -> EncodedRow {
         let id = life.key();
         let columns = vec![
             text(&id),

@@ -1,7 +1,7 @@
 //! Notices that are not published yet.
 
 use super::Table;
-use crate::row::{Encoded, Encoder, Row, key, millis, text};
+use crate::row::{EncodedRow, Encoder, Row, key, millis, text};
 use ebbtide_model::record::OutboxMessage;
 use sea_orm::Value;
 
@@ -13,7 +13,7 @@ pub(crate) static OUTBOX: Table = Table {
 };
 
 impl Encoder {
-    pub(crate) fn message(&self, message: &OutboxMessage) -> Encoded {
+    pub(crate) fn message(&self, message: &OutboxMessage) -> EncodedRow {
         let id = message.id.to_string();
         self.fits(&OUTBOX, &id, message.body.len())?;
         Ok(Row {

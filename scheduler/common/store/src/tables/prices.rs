@@ -1,7 +1,7 @@
 //! Prices.
 
 use super::Table;
-use crate::row::{Encoded, Encoder, key, millis, text};
+use crate::row::{EncodedRow, Encoder, key, millis, text};
 use ebbtide_model::PricePoint;
 
 pub(crate) static PRICES: Table = Table {
@@ -12,7 +12,7 @@ pub(crate) static PRICES: Table = Table {
 };
 
 impl Encoder {
-    pub(crate) fn price(&self, point: &PricePoint) -> Encoded {
+    pub(crate) fn price(&self, point: &PricePoint) -> EncodedRow {
         let id = point.key();
         let columns = vec![
             text(&id),

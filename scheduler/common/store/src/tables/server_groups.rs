@@ -1,7 +1,7 @@
 //! Server groups.
 
 use super::Table;
-use crate::row::{Encoded, Encoder, text};
+use crate::row::{EncodedRow, Encoder, text};
 use ebbtide_model::ServerGroup;
 
 pub(crate) static GROUPS: Table = Table {
@@ -12,7 +12,7 @@ pub(crate) static GROUPS: Table = Table {
 };
 
 impl Encoder {
-    pub(crate) fn group(&self, group: &ServerGroup) -> Encoded {
+    pub(crate) fn group(&self, group: &ServerGroup) -> EncodedRow {
         let id = group.id.to_string();
         self.with_record(&GROUPS, &id, vec![text(&id)], group)
     }

@@ -1,7 +1,7 @@
 //! Servers.
 
 use super::Table;
-use crate::row::{Encoded, Encoder, key, millis, text};
+use crate::row::{EncodedRow, Encoder, key, millis, text};
 use ebbtide_model::{Server, Timestamp};
 use sea_orm::Value;
 
@@ -22,7 +22,7 @@ pub(crate) static SERVERS: Table = Table {
 };
 
 impl Encoder {
-    pub(crate) fn server(&self, server: &Server) -> Encoded {
+    pub(crate) fn server(&self, server: &Server) -> EncodedRow {
         let id = server.id.to_string();
         let gone_at = server
             .status

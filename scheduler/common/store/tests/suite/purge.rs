@@ -4,7 +4,7 @@ use crate::databases::{TestDb, at};
 use crate::records::*;
 use ebbtide_model::record::Change;
 use ebbtide_store::{
-    DecisionFilter, EvacuationFilter, LifeFilter, PriceFilter, PurgeKind, Purged, ServerFilter,
+    DecisionFilter, EvacuationFilter, LifeFilter, PriceFilter, PurgeCounts, PurgeKind, ServerFilter,
 };
 use sea_orm::{ConnectionTrait, Statement};
 
@@ -91,7 +91,7 @@ async fn only_what_was_over_before_is_purged(db: TestDb) {
     changes.extend([put_host(host(1)), Change::Enqueue(message(1))]);
     store.commit(&lease, &changes).await.unwrap();
     let purged = store.purge(at(50), 1000).await.unwrap();
-    let one = Purged {
+    let one = PurgeCounts {
         servers: 1,
         evacuations: 1,
         decisions: 1,

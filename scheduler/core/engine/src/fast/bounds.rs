@@ -1,8 +1,8 @@
 //! Lower bounds of the eviction cost of a host, from cheap and coarse to expensive and fine.
 //!
-//! All three bounds use launch phases (see `Lanes`) and the amounts of the requested classes that
-//! shapes free. None of them checks which instances may not leave: such instances only make sets
-//! more expensive.
+//! All three bounds use launch phases (see `PhaseTable`) and the amounts of the requested classes
+//! that shapes free. None of them checks which instances may not leave: such instances only make
+//! sets more expensive.
 //!
 //! # Why no bound exceeds a true cost, for any number of instances
 //! - *Units.* The phases of now and of a launch are both rounded down, so their difference `used`
@@ -63,7 +63,7 @@ impl<'r, 's> Bounder<'r, 's> {
     /// needed as would be of the largest there is, and so many of the cheapest cost as much.
     pub(super) fn all(&self, hosts: &HostSet) -> Vec<u32> {
         let table = self.state.table;
-        let lanes = table.lanes();
+        let phase_table = table.phase_table();
         let mut all = vec![NEVER; hosts.words().len() * BLOCK];
         for (block, &word) in hosts.words().iter().enumerate() {
             if word == 0 {
@@ -79,18 +79,23 @@ impl<'r, 's> Bounder<'r, 's> {
                 }
                 let victims: &[u32; WIDE] = &victims.as_chunks::<WIDE>().0[part];
                 let counts = table.counts().preemptible_of_eight(eight);
-                let sums = smallest_sums(lanes.phases(eight), &counts, victims, self.clock.phase);
+                let sums = smallest_sums(
+                    phase_table.phases(eight),
+                    &counts,
+                    victims,
+                    self.clock.phase,
+                );
                 for lane in 0..WIDE {
                     let bound = sums[lane].saturating_sub(victims[lane]).min(NEVER - 1);
                     let skipped = if mask >> lane & 1 == 1 { 0 } else { NEVER };
                     bounds[lane] = bound | skipped;
                 }
-                if lanes.eight_launched_by(eight, self.clock.now_ms) {
+                if phase_table.eight_launched_by(eight, self.clock.now_ms) {
                     continue;
                 }
                 for lane in ones(mask) {
                     let host = HostIndex::new(eight * WIDE + lane);
-                    if !lanes.launched_by(host, self.clock.now_ms) {
+                    if !phase_table.launched_by(host, self.clock.now_ms) {
                         bounds[lane] = 0;
                     }
                 }
@@ -138,7 +143,7 @@ impl<'r, 's> Bounder<'r, 's> {
             && self
                 .state
                 .table
-                .lanes()
+                .phase_table()
                 .launched_by(host, self.clock.now_ms);
         if !regular {
             return 0;
@@ -171,7 +176,7 @@ impl<'r, 's> Bounder<'r, 's> {
         let missing = want.amount - want.class.future.get(host.at());
         let mut offers: SmallVec<[Offer; 64]> = SmallVec::new();
         let count = table.counts().preemptible[host.at()];
-        for (phase, shape) in table.lanes().of_host(host, count) {
+        for (phase, shape) in table.phase_table().of_host(host, count) {
             let amount = if shape == OTHER_SHAPE {
                 want.class.largest.get(host.at())
             } else {
@@ -263,7 +268,7 @@ impl<'r, 's> Bounder<'r, 's> {
         let table = self.state.table;
         let counts = table.counts().preemptible_of_eight(eight);
         let mut left = *all;
-        for (row, (phases, shapes)) in (0_u32..).zip(table.lanes().rows(eight)) {
+        for (row, (phases, shapes)) in (0_u32..).zip(table.phase_table().rows(eight)) {
             let known = |lane: usize| worth.get(usize::from(shapes[lane]));
             let worth: [i32; WIDE] =
                 std::array::from_fn(|lane| known(lane).copied().unwrap_or(others[lane]));

@@ -13,7 +13,7 @@ mod phases;
 mod survey;
 mod weigh;
 
-use crate::filters::{Filtered, FilteredHosts, Pipeline, count};
+use crate::filters::{FilterResult, FilteredHosts, Pipeline, count};
 use crate::plugins::DecideFailure;
 use crate::ranking::{
     RankedCandidate, RankedPlace, Ranking, Tier, Tools, append_weighed, exact_places, rank_solved,
@@ -56,7 +56,7 @@ fn simple(
     state: &DecisionState<'_>,
     pipeline: &Pipeline,
 ) -> Result<PlacementStep, DecideFailure> {
-    let Filtered { hosts, steps } = pipeline.next(state);
+    let FilterResult { hosts, steps } = pipeline.next(state);
     let passed = count(&hosts);
     let ranking = tools.rank(state, places(state, hosts))?;
     Ok(PlacementStep {

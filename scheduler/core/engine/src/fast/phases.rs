@@ -36,17 +36,17 @@ impl Clock {
         let CostForm::UsedOfPeriod { period_seconds } = engine.cost_module.form() else {
             return None;
         };
-        let lanes = state.table.lanes();
+        let phase_table = state.table.phase_table();
         let period_ms = i64::from(period_seconds) * 1000;
         let now_ms = state.now.as_millis();
-        let usable = period_ms == lanes.period_ms()
+        let usable = period_ms == phase_table.period_ms()
             && !broken.has_cost_module()
             && engine.cost_module.set_cost() == SetCost::Sum
-            && !lanes.has_ancient()
+            && !phase_table.has_ancient()
             && (0..OLDEST_MS).contains(&now_ms);
         usable.then(|| Self {
             now_ms,
-            phase: lanes.phase_of(now_ms),
+            phase: phase_table.phase_of(now_ms),
             period_ms: u64::from(period_seconds) * 1000,
             micros_per_unit: period_ms as f64 * 1000.0 / PHASES as f64,
         })

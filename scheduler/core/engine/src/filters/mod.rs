@@ -111,7 +111,7 @@ impl HostCandidates {
 
 /// What the filters left, and what each of them did.
 #[derive(Debug, Clone)]
-pub(crate) struct Filtered {
+pub(crate) struct FilterResult {
     pub(crate) hosts: Vec<HostIndex>,
     pub(crate) steps: Vec<FilterStep>,
 }
@@ -146,7 +146,7 @@ impl Pipeline {
 
     /// The same, host by host.
     pub(crate) fn simple(state: &DecisionState<'_>, sample: usize) -> Self {
-        let all = Filtered {
+        let all = FilterResult {
             hosts: state.table.order().to_vec(),
             steps: Vec::new(),
         };
@@ -155,7 +155,7 @@ impl Pipeline {
         } else {
             STATIC
         };
-        let Filtered { hosts, steps } = run(filters, state, all, sample);
+        let FilterResult { hosts, steps } = run(filters, state, all, sample);
         let mut set = state.table.known().none_like();
         hosts.into_iter().for_each(|host| set.set(host.at()));
         let mut once = FilteredHosts { hosts: set, steps };
@@ -171,8 +171,8 @@ impl Pipeline {
     }
 
     /// The hosts that may take the next instance.
-    pub(crate) fn next(&self, state: &DecisionState<'_>) -> Filtered {
-        let start = Filtered {
+    pub(crate) fn next(&self, state: &DecisionState<'_>) -> FilterResult {
+        let start = FilterResult {
             hosts: state.table.in_order(&self.once.hosts),
             steps: self.once.steps.clone(),
         };
@@ -272,9 +272,9 @@ fn note(
 fn run(
     filters: &[&dyn Filter],
     state: &DecisionState<'_>,
-    start: Filtered,
+    start: FilterResult,
     sample: usize,
-) -> Filtered {
+) -> FilterResult {
     let forced = !state.ask.rules.force_hosts.is_empty();
     let mut steps = start.steps;
     let mut candidates = HostCandidates {
@@ -299,7 +299,7 @@ fn run(
             after: count(&candidates.hosts),
         });
     }
-    Filtered {
+    FilterResult {
         hosts: candidates.hosts,
         steps,
     }

@@ -1,6 +1,6 @@
 //! Instances come and go.
 
-use super::lanes::WIDE;
+use super::phase_table::WIDE;
 use super::{
     Amount, HostIndex, HostTable, InstanceRow, InstanceSize, Slot, index_of,
     instance::CompactTimestamp,
@@ -84,7 +84,7 @@ impl HostTable {
             let other = list[at];
             self.instances[other].position = index_of(at);
             at = boundary;
-            self.lanes.put(host, at, launched, shape);
+            self.phase_table.put(host, at, launched, shape);
             for amount in &self.shape_amounts[shape as usize] {
                 let largest = &mut self.compact[amount.class.at()].largest;
                 let freed = freed_by(amount);
@@ -110,7 +110,7 @@ impl HostTable {
             list.swap(at, left);
             let row = &mut self.instances[moved];
             row.position = index_of(at);
-            self.lanes
+            self.phase_table
                 .put(host, at, row.launched_at.millis(), row.shape);
             at = left;
         }
@@ -131,7 +131,7 @@ impl HostTable {
                     }
                 })
                 .max();
-            self.lanes.shrink(host, most.unwrap_or(0));
+            self.phase_table.shrink(host, most.unwrap_or(0));
             self.forget(host, left, launched, shape);
         }
     }
@@ -140,14 +140,14 @@ impl HostTable {
     /// that could still leave.
     fn forget(&mut self, host: HostIndex, left: usize, launched: Option<i64>, shape: u32) {
         let stay = &self.hosts[host.at()].instances[..left];
-        if self.lanes.is_latest(host, launched) {
+        if self.phase_table.is_latest(host, launched) {
             let launched = stay.iter().map(|&slot| {
                 self.instances[slot]
                     .launched_at
                     .millis()
                     .unwrap_or(i64::MAX)
             });
-            self.lanes
+            self.phase_table
                 .set_latest(host, largest(launched, i64::MAX).unwrap_or(i64::MIN));
         }
         for amount in &self.shape_amounts[shape as usize] {

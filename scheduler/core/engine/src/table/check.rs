@@ -147,7 +147,7 @@ impl HostTable {
                 compact.follow(truth, host);
             }
             weights.follow_weights(host);
-            self.check_lanes(host)?;
+            self.check_phases(host)?;
         }
         if fresh != self.compact || fresh.iter().any(|class| !class.is_consistent()) {
             return Err("the compact columns differ from the long ones".to_owned());
@@ -158,25 +158,25 @@ impl HostTable {
         Ok(())
     }
 
-    fn check_lanes(&self, host: HostIndex) -> Result<(), String> {
+    fn check_phases(&self, host: HostIndex) -> Result<(), String> {
         let wrong = |what: &str| Err(format!("{what} of host {} is stale", self.host_name(host)));
         let candidates = self.candidates_on(host);
         let mut latest = i64::MIN;
-        let lanes = self.lanes.of_host(host, index_of(candidates.len()));
-        let lanes: Vec<(u16, u16)> = lanes.collect();
-        if lanes.len() != candidates.len() {
-            return wrong("the number of lanes");
+        let phases = self.phase_table.of_host(host, index_of(candidates.len()));
+        let phases: Vec<(u16, u16)> = phases.collect();
+        if phases.len() != candidates.len() {
+            return wrong("the number of phases");
         }
-        for (&slot, &(phase, shape)) in candidates.iter().zip(&lanes) {
+        for (&slot, &(phase, shape)) in candidates.iter().zip(&phases) {
             let row = self.row(slot);
             let launched = row.launched_at.millis();
             latest = latest.max(launched.unwrap_or(i64::MAX));
-            let same = launched.is_none_or(|millis| self.lanes.phase_of(millis) == phase);
+            let same = launched.is_none_or(|millis| self.phase_table.phase_of(millis) == phase);
             if !same || u32::from(shape) != row.shape {
                 return wrong("a lane");
             }
         }
-        if !self.lanes.is_latest(host, Some(latest)) {
+        if !self.phase_table.is_latest(host, Some(latest)) {
             return wrong("the latest launch");
         }
         for (class, compact) in self.compact.iter().enumerate() {

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_values_share_a_number_until_nobody_uses_it() {
+    fn equal_values_share_a_number_until_no_host_uses_it() {
         let mut interner = Interner::default();
         let a = interner.acquire("a");
         assert_eq!(interner.acquire("a"), a);

@@ -24,8 +24,8 @@ mod compact;
 mod groups;
 mod instance;
 mod intern;
-mod lanes;
 mod order;
+mod phase_table;
 mod rows;
 mod summary;
 mod usage;
@@ -40,7 +40,7 @@ pub(crate) use columns::{ClassColumns, CountColumns};
 pub(crate) use compact::{CompactClass, LIMIT, WeightColumn, WeightColumns};
 pub(crate) use groups::MemberCount;
 pub(crate) use instance::{InstanceRow, InstanceSize};
-pub(crate) use lanes::{Lanes, OTHER_SHAPE, PHASES, WIDE};
+pub(crate) use phase_table::{OTHER_SHAPE, PHASES, PhaseTable, WIDE};
 
 use ebbtide_model::host_set::HostSet;
 use ebbtide_model::{GroupId, Host, HostHealth, ResourceClass, ServerId, Timestamp, Trait};
@@ -145,7 +145,7 @@ pub struct HostTable {
     /// The classes that weighers use: VCPU, MEMORY_MB, DISK_GB. `None` if no host has the class and
     /// no instance uses it.
     weighed: [Option<ClassIndex>; 3],
-    lanes: Lanes,
+    phase_table: PhaseTable,
     instance_numbers: HashMap<ServerId, Slot>,
     instances: Rows,
     free_instances: Vec<Slot>,
@@ -171,16 +171,16 @@ impl HostTable {
     /// every instance for each of them.
     pub fn set_billing_period(&mut self, seconds: u32) {
         let period_ms = i64::from(seconds.max(1)) * 1000;
-        if period_ms == self.lanes.period_ms() {
+        if period_ms == self.phase_table.period_ms() {
             return;
         }
-        self.lanes.set_period_ms(period_ms);
+        self.phase_table.set_period_ms(period_ms);
         for (at, host) in self.hosts.iter().enumerate() {
             let many = self.counts.preemptible[at] as usize;
             for (row, &slot) in host.instances[..many].iter().enumerate() {
                 let instance = &self.instances[slot];
                 let launched = instance.launched_at.millis();
-                self.lanes
+                self.phase_table
                     .put(HostIndex::new(at), row, launched, instance.shape);
             }
         }
@@ -316,7 +316,7 @@ impl HostTable {
                 self.rank.resize(slots, 0);
                 self.first_rank.resize(slots.div_ceil(BLOCK), u32::MAX);
                 self.weights.resize(slots);
-                self.lanes.resize(slots);
+                self.phase_table.resize(slots);
                 self.compact.iter_mut().for_each(|c| c.resize(slots));
                 self.trait_set.resize(slots, 0);
                 self.aggregate_set.resize(slots, aggregates::NO_AGGREGATES);
@@ -512,8 +512,8 @@ impl HostTable {
     }
 
     /// Launch times of those that could leave.
-    pub(crate) fn lanes(&self) -> &Lanes {
-        &self.lanes
+    pub(crate) fn phase_table(&self) -> &PhaseTable {
+        &self.phase_table
     }
 
     /// The place of a host in the order of registration.
@@ -536,7 +536,7 @@ impl HostTable {
         &self.known
     }
 
-    /// The preemptible instances on a host that are not leaving, in the order of its lanes.
+    /// The preemptible instances on a host that are not leaving, in the order of its phase_table.
     pub(crate) fn candidates_on(&self, host: HostIndex) -> &[Slot] {
         &self.slots_on(host)[..self.counts.preemptible[host.at()] as usize]
     }

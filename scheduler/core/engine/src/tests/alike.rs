@@ -29,7 +29,7 @@ impl Alike {
 }
 
 /// A cloud of full hosts that makes the search look at the hosts with the wrong bounds first.
-struct Crowded {
+struct CrowdedCloud {
     table: HostTable,
     hosts: usize,
     instances: u128,
@@ -37,7 +37,7 @@ struct Crowded {
     vcpus: u64,
 }
 
-impl Crowded {
+impl CrowdedCloud {
     /// With so many hosts on which one instance is large enough for every request and cannot leave,
     /// and nothing else helps: they look cheapest.
     fn new(vcpus: u64, decoys: usize) -> Self {
@@ -127,7 +127,7 @@ fn dearer_hosts_change_nothing() {
         step_ms: 0,
     }];
     let request = wants(11_550);
-    let mut cloud = Crowded::new(11_550, 3 * LISTED);
+    let mut cloud = CrowdedCloud::new(11_550, 3 * LISTED);
     let cheapest = cloud.add(&alike, 81, false);
     let before = cloud.decided(&request);
     assert_eq!(placed(&before)[0].host, cheapest);
@@ -179,7 +179,7 @@ proptest! {
         part in prop_oneof![2 => Just(1000_u64), 1 => 900..1000_u64, 1 => 1..1000_u64],
     ) {
         let vcpus: u64 = kinds.iter().map(Alike::vcpus).sum();
-        let mut cloud = Crowded::new(vcpus.max(1), 3 * LISTED);
+        let mut cloud = CrowdedCloud::new(vcpus.max(1), 3 * LISTED);
         for older in near {
             cloud.add(&kinds, older + 100, true);
         }

@@ -51,7 +51,7 @@ fn one_host_is_taken_unweighed_whether_it_has_room_or_has_to_evict() {
 }
 
 #[test]
-fn over_committed_hosts_take_nobody_and_owe_what_they_lack_first() {
+fn over_committed_hosts_take_no_instance_and_owe_what_they_lack_first() {
     // Inventory shrank below what is used: h_f and h_n are negative on a, h_f alone on b.
     let mut table = cloud(
         &[("a", 8), ("b", 8), ("c", 8)],
@@ -179,7 +179,7 @@ fn equal_costs_on_ten_thousand_hosts_do_not_explode() {
 }
 
 #[test]
-fn a_cloud_in_which_nobody_may_leave_says_so_of_every_host() {
+fn a_cloud_in_which_no_instance_may_leave_says_so_of_every_host() {
     let mut table = saturated(200, |_| 25);
     for number in 0..200 {
         for view in table

@@ -251,7 +251,7 @@ impl Weigher for Gives {
 }
 
 #[test]
-fn a_weigher_that_misbehaves_gives_nobody_anything_or_is_refused() {
+fn a_weigher_that_misbehaves_gives_no_host_anything_or_is_refused() {
     let table = cloud(&[("a", 4), ("b", 8)], &[]);
     let build = |value: f64, plugin_failure| {
         let weighers = vec![WeigherConfig::named("gives"), WeigherConfig::named("ram")];

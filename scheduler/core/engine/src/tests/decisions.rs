@@ -5,7 +5,7 @@ use crate::{Budgets, EngineConfig, Instance, InstancePhase};
 use ebbtide_model::Timestamp;
 
 #[test]
-fn a_host_with_room_is_taken_and_nobody_leaves() {
+fn a_host_with_room_is_taken_and_no_instance_leaves() {
     let table = cloud(
         &[("full", 4), ("free", 4)],
         &[spot(1, "full", 4, 0), normal(2, "free", 2)],

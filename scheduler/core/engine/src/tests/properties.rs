@@ -249,7 +249,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_leaves_if_somebody_has_room(
+    fn no_instance_leaves_if_a_host_has_room(
         cloud in any_cloud(), request in any_request(), policy in any_policy()
     ) {
         let request = single(&request);

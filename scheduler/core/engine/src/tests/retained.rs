@@ -79,7 +79,7 @@ fn a_hibernating_victim_frees_no_disk_and_says_so() {
 }
 
 #[test]
-fn a_request_that_needs_the_disk_never_ends_whoever_keeps_it() {
+fn a_request_that_needs_the_disk_never_ends_a_server_that_keeps_it() {
     // 80 GiB: 60 of them are kept whatever happens.
     let table = cloud(&[("a", 8)], &[keeper(1, "a", 2, 60, 10)]);
     let decision = decide(&table, &wants_disk(1, 40));
@@ -163,7 +163,7 @@ fn usage_of_cpu_is_zero(table: &HostTable) -> bool {
 }
 
 #[test]
-fn nobody_retains_more_than_it_takes() {
+fn no_server_retains_more_than_it_takes() {
     let mut greedy = spot(1, "a", 2, 10);
     greedy.retained = resources(&[("MEMORY_MB", 9000), ("DISK_GB", 5)]);
     let table = cloud(&[("a", 8)], &[greedy]);

@@ -195,7 +195,7 @@ fn any_request() -> impl Strategy<Value = PlacementRequest> {
                     1 => request.ignore_hosts = (0..5).map(name).collect(),
                     2 => request.force_hosts = (3..9).map(name).collect(),
                     3 => request = request.spec("trait:CUSTOM_ODD", "forbidden"),
-                    4 => request = request.spec("resources:CUSTOM_NOBODY_HAS", "1"),
+                    4 => request = request.spec("resources:CUSTOM_NO_HOST_HAS", "1"),
                     5 => request = request.spec("resources:VCPU", "2000000000"),
                     _ => {}
                 }

@@ -10,7 +10,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use super::curves::{CountPlan, Relaxed, relax};
+use super::curves::{CountPlan, NodeRelaxation, relax};
 use super::host::{Key, NodeConstraints, PointSolver, SolvedPoint, polished};
 use super::{CoverCost, HostShare, Hosts, JointOutcome, JointProblem, JointSolution};
 use crate::cost::EvictionCost;
@@ -107,12 +107,12 @@ impl Search<'_, '_> {
             };
             root = false;
             let plan = match relaxed {
-                Relaxed::Infeasible => continue,
-                Relaxed::Open(price) => {
+                NodeRelaxation::Infeasible => continue,
+                NodeRelaxation::Open(price) => {
                     lower(self.total(&node.terms, price).max(node.bound));
                     continue;
                 }
-                Relaxed::Plan(plan) => plan,
+                NodeRelaxation::Plan(plan) => plan,
             };
             let floor = self.total(&node.terms, plan.floor);
             node.bound = node.bound.max(floor);
@@ -137,7 +137,11 @@ impl Search<'_, '_> {
         Ok(cut.filter(|cut| self.best.as_ref().is_none_or(|(best, _)| cut < best)))
     }
 
-    fn relax(&mut self, terms: &NodeConstraints, root: bool) -> Result<Relaxed, SolverError> {
+    fn relax(
+        &mut self,
+        terms: &NodeConstraints,
+        root: bool,
+    ) -> Result<NodeRelaxation, SolverError> {
         relax(
             self.problem.count,
             &self.base,
@@ -154,15 +158,15 @@ impl Search<'_, '_> {
     fn move_lines(
         &mut self,
         terms: &mut NodeConstraints,
-        first: Relaxed,
-    ) -> Result<Relaxed, SolverError> {
+        first: NodeRelaxation,
+    ) -> Result<NodeRelaxation, SolverError> {
         let mut best = first;
         let mut best_terms = terms.clone();
         if self.steps.are_zero() {
             return Ok(best);
         }
-        let Relaxed::Plan(mut plan) = (match &best {
-            Relaxed::Plan(plan) => Relaxed::Plan(plan.clone()),
+        let NodeRelaxation::Plan(mut plan) = (match &best {
+            NodeRelaxation::Plan(plan) => NodeRelaxation::Plan(plan.clone()),
             _ => return Ok(best),
         }) else {
             return Ok(best);
@@ -185,17 +189,17 @@ impl Search<'_, '_> {
                 self.steps.reach((*mean / ONE) as u32 + 1);
                 terms.lines.insert(group, self.steps.line(*mean));
             }
-            let Relaxed::Plan(moved) = self.relax(terms, true)? else {
+            let NodeRelaxation::Plan(moved) = self.relax(terms, true)? else {
                 break;
             };
             let is_better = match &best {
-                Relaxed::Plan(before) => {
+                NodeRelaxation::Plan(before) => {
                     self.total(terms, moved.floor) > self.total(&best_terms, before.floor)
                 }
                 _ => true,
             };
             if is_better {
-                best = Relaxed::Plan(moved.clone());
+                best = NodeRelaxation::Plan(moved.clone());
                 best_terms.clone_from(terms);
             }
             plan = moved;

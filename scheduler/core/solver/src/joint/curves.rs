@@ -32,7 +32,7 @@ pub(crate) struct CountPlan {
 
 /// What the relaxation of a node says.
 #[derive(Debug)]
-pub(crate) enum Relaxed {
+pub(crate) enum NodeRelaxation {
     Plan(CountPlan),
     Infeasible,
     /// Out of nodes, or no set was seen where one may be.
@@ -72,7 +72,7 @@ pub(crate) fn relax(
     terms: &NodeConstraints,
     limits: SearchLimits,
     patient: bool,
-) -> Result<Relaxed, SolverError> {
+) -> Result<NodeRelaxation, SolverError> {
     let mut curves = Curves {
         count,
         base,
@@ -86,10 +86,12 @@ pub(crate) fn relax(
     loop {
         points.nodes += 1;
         let Some((price, choice)) = curves.cheapest() else {
-            return Ok(floor.map_or(Relaxed::Infeasible, Relaxed::Open));
+            return Ok(floor.map_or(NodeRelaxation::Infeasible, NodeRelaxation::Open));
         };
         if !patient && points.nodes >= limits.max_nodes {
-            return Ok(Relaxed::Open(floor.map_or(price, |floor| floor.min(price))));
+            return Ok(NodeRelaxation::Open(
+                floor.map_or(price, |floor| floor.min(price)),
+            ));
         }
         let open: Vec<(u32, usize)> = (choice.iter().copied())
             .filter(|name| !curves.is_solved(*name))
@@ -102,7 +104,7 @@ pub(crate) fn relax(
                 }
             });
             let shares = shares.collect();
-            return Ok(Relaxed::Plan(CountPlan {
+            return Ok(NodeRelaxation::Plan(CountPlan {
                 price,
                 floor: floor.map_or(price, |floor| floor.min(price)),
                 shares,

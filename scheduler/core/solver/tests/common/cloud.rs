@@ -28,7 +28,7 @@ pub struct Cloud {
 }
 
 /// The hosts as the solver asks for them; counts the points that were asked for.
-pub struct Asked<'a> {
+pub struct PreferredHosts<'a> {
     cloud: &'a Cloud,
     host: Host,
     columns: Columns,
@@ -36,9 +36,9 @@ pub struct Asked<'a> {
     loads: usize,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> PreferredHosts<'a> {
     pub fn new(cloud: &'a Cloud) -> Self {
-        Asked {
+        PreferredHosts {
             cloud,
             host: Host::default(),
             columns: Columns::of(&Host::default()),
@@ -60,7 +60,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-impl Hosts for Asked<'_> {
+impl Hosts for PreferredHosts<'_> {
     fn count(&self) -> usize {
         self.cloud.places.len()
     }
@@ -111,7 +111,7 @@ impl Cloud {
             limits: &self.limits,
             steps: &steps,
         };
-        let mut asked = Asked::new(self);
+        let mut asked = PreferredHosts::new(self);
         let (outcome, _) = solve_joint(&problem, &mut asked, limits).unwrap();
         (outcome, asked.loads)
     }

@@ -3,7 +3,7 @@
 //! A hard policy is a limit. A soft one comes before the cost of victims, but not before their
 //! number: no server ends for a preference.
 
-use super::make::Planning;
+use super::make::RequestPlanner;
 use ebbtide_nova::model::HostState;
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ pub(super) enum GroupRule {
     AtMost(u32),
 }
 
-impl Planning<'_> {
+impl RequestPlanner<'_> {
     /// The group's policy; empty without a group.
     pub(super) fn policy(&self) -> &str {
         let group = self.spec.instance_group.as_ref();

@@ -10,17 +10,17 @@ use crate::cloud::follow::requested;
 use crate::cloud::{Cloud, HostStateKind};
 use crate::expected::ExpectedInstances;
 use crate::facts::Allocations;
-use crate::scheduling::Selected;
+use crate::scheduling::SelectedHost;
 use ebbtide_engine::{EligibleDecision, EligibleHosts, EligibleRequest, Engine, EngineError};
 use ebbtide_model::{DecisionOutcome, Explanation, Placement, Timestamp};
 use ebbtide_nova::model::{HostState, RequestSpec};
-use ebbtide_nova::schedule::{ScheduleCall, Sorted, availability_zone};
+use ebbtide_nova::schedule::{ScheduleCall, SortedHosts, availability_zone};
 use ebbtide_nova::states::{HostStateList, HostStates};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
 /// A request that is being planned.
-pub(super) struct Planning<'a> {
+pub(super) struct RequestPlanner<'a> {
     pub(super) cloud: &'a Cloud,
     engine: &'a Engine,
     pub(super) spec: RequestSpec,
@@ -28,7 +28,7 @@ pub(super) struct Planning<'a> {
     resources: BTreeMap<String, u64>,
     /// The hosts after Nova's filters.
     states: HostStates,
-    pub(super) sorted: Sorted,
+    pub(super) sorted: SortedHosts,
     /// Maximum number of alternates for one instance.
     alternates: usize,
 }
@@ -121,7 +121,7 @@ impl Cloud {
         now: i64,
         options: &PlanOptions,
         expected: &ExpectedInstances,
-    ) -> Result<Planning<'a>, NoPlan> {
+    ) -> Result<RequestPlanner<'a>, NoPlan> {
         let within = self.hosts_for(&spec);
         let mut found = None;
         for query in [Some(&asked.query), asked.fallback.as_ref()]
@@ -180,7 +180,7 @@ impl Cloud {
             );
             return Err(no(NoPlanReason::Filtered, text));
         }
-        Ok(Planning {
+        Ok(RequestPlanner {
             cloud: self,
             engine: rules.engine,
             spec,
@@ -206,7 +206,7 @@ fn uuids(call: &ScheduleCall) -> Result<Vec<Uuid>, NoPlan> {
     uuids.iter().map(parse).collect()
 }
 
-impl Planning<'_> {
+impl RequestPlanner<'_> {
     /// Chooses hosts and victims.
     fn decide(
         &self,
@@ -383,10 +383,10 @@ impl Planning<'_> {
         })
     }
 
-    fn selected(&self, place: usize) -> Selected {
+    fn selected(&self, place: usize) -> SelectedHost {
         let state = self.states.get(place);
         let host = self.cloud.host_at(place);
-        Selected {
+        SelectedHost {
             candidate: Some(candidate(host.uuid, &self.resources)),
             host,
             limits: state.numa_limits,

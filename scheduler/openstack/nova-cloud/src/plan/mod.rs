@@ -6,7 +6,7 @@ mod verify;
 
 use crate::expected::ExpectedInstances;
 use crate::facts::{Allocations, Consumer, HostRef};
-use crate::scheduling::Selected;
+use crate::scheduling::SelectedHost;
 use crate::shadow::ShadowChoice;
 use ebbtide_engine::{Budgets, Engine};
 use ebbtide_model::flavor::InterruptionBehaviour;
@@ -54,7 +54,7 @@ pub struct PlannedInstance {
     /// For the reply: the chosen host first, then alternates. An alternate is a host of the same
     /// cell that passes and has enough free capacity without an eviction, because Nova's conductor
     /// claims alternates by itself and evicts no server.
-    pub selections: Vec<Selected>,
+    pub selections: Vec<SelectedHost>,
 }
 
 /// A preemptible instance that has to leave.

@@ -8,7 +8,7 @@ use ebbtide_nova::hosts::{new_state, update};
 use ebbtide_nova::model::{AllocationCandidate, HostState, InstanceGroup, Options};
 use ebbtide_nova::schedule::{Claims, schedule};
 use ebbtide_nova_cloud::{
-    AskPlacement, CellFacts, Cloud, CloudError, CloudSettings, SchedulingAction,
+    CellFacts, Cloud, CloudError, CloudSettings, PlacementOnly, SchedulingAction,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -279,12 +279,12 @@ fn questions_that_are_placements_own_are_left_to_it() {
     child.parent = Some(kit::node(0));
     child.root = Some(kit::node(0));
     cloud.put_provider(child.clone());
-    assert_eq!(ask(&cloud), Err(AskPlacement::Nested));
+    assert_eq!(ask(&cloud), Err(PlacementOnly::Nested));
     cloud.remove_provider(child.uuid);
     let mut sharing = kit::provider(51, 1);
     sharing.traits = Some(["MISC_SHARES_VIA_AGGREGATE".to_owned()].into());
     cloud.put_provider(sharing.clone());
-    assert_eq!(ask(&cloud), Err(AskPlacement::Sharing));
+    assert_eq!(ask(&cloud), Err(PlacementOnly::Sharing));
     sharing.inventories = Some([("CUSTOM_X".to_owned(), kit::inventory(3))].into());
     cloud.put_provider(sharing);
     assert_eq!(
@@ -300,6 +300,6 @@ fn questions_that_are_placements_own_are_left_to_it() {
     let asked = cloud.ask(&mut spec).unwrap();
     assert_eq!(
         cloud.candidates(&asked).map(|_| ()),
-        Err(AskPlacement::Granular)
+        Err(PlacementOnly::Granular)
     );
 }

@@ -10,7 +10,7 @@ use ebbtide_nova::schedule::ScheduleCall;
 use ebbtide_nova::weighing::Plugins;
 use ebbtide_nova_cloud::{
     CellFacts, ClaimResult, Cloud, CloudError, CloudSettings, ComputeFacts, DecisionPlugins,
-    InstanceRecord, Inventory, ProviderFacts, SchedulingAction, Selected, ServiceFacts,
+    InstanceRecord, Inventory, ProviderFacts, SchedulingAction, SelectedHost, ServiceFacts,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
@@ -250,7 +250,7 @@ pub fn decide(
     mut spec: RequestSpec,
     call: ScheduleCall,
     mut refuse: impl FnMut(&str, usize) -> bool,
-) -> (Result<Vec<Vec<Selected>>, &'static str>, Vec<String>) {
+) -> (Result<Vec<Vec<SelectedHost>>, &'static str>, Vec<String>) {
     let asked = match cloud.ask(&mut spec) {
         Ok(asked) => asked,
         Err(fault) => return (Err(fault.class), Vec::new()),

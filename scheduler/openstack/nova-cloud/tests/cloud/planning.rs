@@ -77,7 +77,7 @@ fn the_cheapest_leaves_and_everything_needed_is_said_about_it() {
 }
 
 #[test]
-fn nobody_leaves_where_there_is_room() {
+fn no_instance_leaves_where_there_is_room() {
     let mut cloud = full(&[(50, 40), (30, 65)]);
     settle(&mut cloud, instance(9, 0, 1, 10, true));
     cloud.put_service(kit::service(2));
@@ -105,7 +105,7 @@ fn nobody_leaves_where_there_is_room() {
 }
 
 #[test]
-fn a_preemptible_request_and_one_that_asks_for_too_much_drive_nobody_out() {
+fn a_preemptible_request_and_one_that_asks_for_too_much_evict_no_instance() {
     let cloud = full(&[(50, 40)]);
     let (mut spec, call) = request(4, 1);
     spec.flavor = kit::flavor(4, &[("ebbtide:preemptible", "true")]);
@@ -125,7 +125,7 @@ fn a_preemptible_request_and_one_that_asks_for_too_much_drive_nobody_out() {
 }
 
 #[test]
-fn novas_filters_hold_for_hosts_on_which_somebody_would_leave() {
+fn novas_filters_hold_for_hosts_that_need_victims() {
     let mut cloud = full(&[(50, 40), (30, 65)]);
     let mut down = kit::service(1);
     down.service.last_seen_up = Some(NOW - 600_000_000);

@@ -59,7 +59,7 @@ fn consumers(of: &[(Uuid, u64)]) -> Vec<Consumer> {
 }
 
 #[test]
-fn the_room_of_a_victim_is_offered_to_nobody_when_its_newcomer_is_deleted() {
+fn the_room_of_a_victim_is_not_offered_when_its_newcomer_is_deleted() {
     let mut cloud = being_evacuated();
     assert_eq!(offered(&cloud, 1), 0, "the newcomer holds it");
     cloud.released(fresh(9));

@@ -119,7 +119,7 @@ pub fn compare(picture: &AuditSnapshot) -> AuditReport {
     let held = held(picture);
     over_capacity(picture, &mut findings);
     run_without_room(picture, &mut findings);
-    nobodys(picture, &held, &mut findings);
+    orphaned_consumers(picture, &held, &mut findings);
     servers(picture, &held, &mut findings);
     rows(picture, &held, &mut findings);
     columns(picture, &mut findings);
@@ -262,7 +262,7 @@ fn unseen(
     }
 }
 
-fn nobodys(
+fn orphaned_consumers(
     picture: &AuditSnapshot,
     held: &BTreeMap<Uuid, Allocations>,
     findings: &mut Vec<Disagreement>,

@@ -49,7 +49,7 @@ struct RetainedRow {
 }
 
 /// Resumes servers.
-pub(crate) struct Comebacks {
+pub(crate) struct ResumeController {
     selector: Selector,
     actions: Arc<dyn ServerActions>,
     config: ComebackConfig,
@@ -60,7 +60,7 @@ pub(crate) struct Comebacks {
 }
 
 /// Looks regularly for servers that can come back.
-pub(crate) fn start(mut comebacks: Comebacks, tasks: &Tasks) {
+pub(crate) fn start(mut comebacks: ResumeController, tasks: &Tasks) {
     let stop = tasks.stop().clone();
     tasks.spawn("comebacks", async move {
         while pause(&stop, LOOK_EVERY).await {
@@ -71,7 +71,7 @@ pub(crate) fn start(mut comebacks: Comebacks, tasks: &Tasks) {
     });
 }
 
-impl Comebacks {
+impl ResumeController {
     pub(crate) fn new(
         selector: &Selector,
         actions: Arc<dyn ServerActions>,

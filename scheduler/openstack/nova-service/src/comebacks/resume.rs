@@ -1,7 +1,7 @@
 //! Which servers are resumed now, and how.
 
 use super::record::{ANY_HOST, RetainedServer, RetainedState};
-use super::{Comebacks, RetainedRow};
+use super::{ResumeController, RetainedRow};
 use crate::error::NovaServiceError;
 use crate::evacuate::Evacuations;
 use crate::facts::{Facts, amounts};
@@ -102,7 +102,7 @@ fn take(usage: &mut HostUsage, needs: &Resources) {
     }
 }
 
-impl Comebacks {
+impl ResumeController {
     /// Resumes the servers that are due and fit, in fair order.
     pub(super) async fn resume_all(
         &mut self,

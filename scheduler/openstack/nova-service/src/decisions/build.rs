@@ -10,7 +10,7 @@ use ebbtide_model::{
 use ebbtide_nova::model::RequestSpec;
 use ebbtide_nova::schedule::ScheduleCall;
 use ebbtide_nova_cloud::{
-    PlacementQuery, PlannedInstance, PlannedVictim, PreemptionPlan, Selected, ShadowChoice,
+    PlacementQuery, PlannedInstance, PlannedVictim, PreemptionPlan, SelectedHost, ShadowChoice,
 };
 use uuid::Uuid;
 
@@ -185,7 +185,7 @@ fn request(spec: &RequestSpec, call: &ScheduleCall) -> PlacementRequest {
     }
 }
 
-fn placement(server_id: ServerId, hosts: &[Selected]) -> Placement {
+fn placement(server_id: ServerId, hosts: &[SelectedHost]) -> Placement {
     let mut names = hosts.iter().map(|selected| selected.host.host.clone());
     Placement {
         server_id,
@@ -196,7 +196,7 @@ fn placement(server_id: ServerId, hosts: &[Selected]) -> Placement {
     }
 }
 
-fn placed(servers: &[ServerId], selected: &[Vec<Selected>]) -> Vec<Placement> {
+fn placed(servers: &[ServerId], selected: &[Vec<SelectedHost>]) -> Vec<Placement> {
     // A caller of old asks for a number of instances and names none.
     let servers = servers.iter().copied();
     let servers = servers.chain(std::iter::repeat(ServerId(Uuid::nil())));

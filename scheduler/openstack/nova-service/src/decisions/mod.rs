@@ -13,60 +13,21 @@ mod trail;
 mod writer;
 
 pub(crate) use self::options::DecisionOptions;
-pub(crate) use self::trail::Trail;
+pub(crate) use self::trail::{Answer, AnsweredRequest, Trail};
 
-use self::trail::{Answer, AnsweredRequest};
 use self::writer::{Losses, Writer};
 use crate::Tasks;
 use crate::facts::Facts;
 use crate::metrics::Metrics;
-use crate::select::SelectRequest;
 use ebbtide_model::Decision;
-use ebbtide_runtime::clock;
 use ebbtide_store::DecisionStore;
-use oslo_messaging::RemoteError;
-use serde_json::Value;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::{OnceCell, mpsc};
 use tokio_util::sync::CancellationToken;
 
 /// The record that a request would leave, which is kept nowhere.
-pub(crate) fn explain(
-    request: SelectRequest,
-    answer: &Result<Value, RemoteError>,
-    whole: Duration,
-    facts: &Facts,
-) -> Decision {
-    let left = AnsweredRequest::of(request, answer, whole);
-    build::decision(left, "", facts)
-}
-
-impl AnsweredRequest {
-    fn of(request: SelectRequest, answer: &Result<Value, RemoteError>, whole: Duration) -> Self {
-        let answer = match answer {
-            Ok(_) => Answer::Selected,
-            Err(error) => Answer::Raised {
-                class: error.class.clone(),
-                message: error.message.clone(),
-            },
-        };
-        let mut trail = request.take_trail();
-        trail.took("whole", whole);
-        Self {
-            decision_id: request.decision_id,
-            at: clock::now(),
-            in_the_dark: request.is_in_the_dark(),
-            request_id: request.id,
-            user_id: request.context.user_id.unwrap_or_default(),
-            spec: request.schedule.spec,
-            call: request.call,
-            asked: request.asked,
-            seed: request.seed,
-            answer,
-            trail,
-        }
-    }
+pub(crate) fn explain(answered: AnsweredRequest, facts: &Facts) -> Decision {
+    build::decision(answered, "", facts)
 }
 
 /// What records decisions. Cheap to clone.
@@ -134,25 +95,16 @@ impl Decisions {
     }
 
     /// Takes over what a request leaves behind, which has its answer now. Never waits.
-    pub(crate) fn record(
-        &self,
-        request: SelectRequest,
-        answer: &Result<Value, RemoteError>,
-        whole: Duration,
-    ) {
+    pub(crate) fn record(&self, answered: impl FnOnce() -> AnsweredRequest) {
         let Some(recorder) = &self.recorder else {
             return;
         };
-        if request.caller.ending().is_some() {
-            // Another scheduler answers, and records.
-            return;
-        }
-        let left = AnsweredRequest::of(request, answer, whole);
-        if left.trail.is_resumed() {
+        let answered = answered();
+        if answered.trail.is_resumed() {
             // The scheduler that decided has recorded it.
             return;
         }
-        recorder.put(WaitingRecord::Answered(Box::new(left)));
+        recorder.put(WaitingRecord::Answered(Box::new(answered)));
     }
 
     /// Takes over a decision that is made already. Waits for nothing.

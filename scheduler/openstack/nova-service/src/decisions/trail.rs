@@ -6,7 +6,7 @@ use ebbtide_nova::model::RequestSpec;
 use ebbtide_nova::schedule::ScheduleCall;
 use ebbtide_nova_cloud::{
     CandidateHosts, NoPlan, PlacementQuery, PlannedVictim, PreemptionPlan, SchedulingRecord,
-    Selected,
+    SelectedHost,
 };
 use std::time::Duration;
 use uuid::Uuid;
@@ -24,7 +24,7 @@ pub(crate) struct Trail {
     /// What Placement offered when it was asked last, if that was nothing.
     pub(super) offered: Option<CandidateHosts>,
     /// The hosts of the answer, for each instance.
-    pub(super) selected: Vec<Vec<Selected>>,
+    pub(super) selected: Vec<Vec<SelectedHost>>,
     /// The plan that was carried out, or why there was none.
     pub(super) plan: Option<Box<PreemptionPlan>>,
     pub(super) no_plan: Option<Box<NoPlan>>,
@@ -60,7 +60,7 @@ impl Trail {
     }
 
     /// The answer has these hosts.
-    pub(crate) fn selected(&mut self, selected: Vec<Vec<Selected>>) {
+    pub(crate) fn selected(&mut self, selected: Vec<Vec<SelectedHost>>) {
         self.selected = selected;
     }
 
@@ -98,7 +98,7 @@ impl Trail {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(crate) enum Answer {
     /// Every instance has a host.
     Selected,
     /// An exception of Nova's.
@@ -110,17 +110,17 @@ pub(super) enum Answer {
 }
 
 /// A request that has its answer.
-pub(super) struct AnsweredRequest {
-    pub(super) decision_id: DecisionId,
-    pub(super) at: Timestamp,
-    pub(super) request_id: String,
-    pub(super) user_id: String,
-    pub(super) spec: RequestSpec,
-    pub(super) call: ScheduleCall,
-    pub(super) asked: Option<PlacementQuery>,
-    pub(super) seed: u64,
+pub(crate) struct AnsweredRequest {
+    pub(crate) decision_id: DecisionId,
+    pub(crate) at: Timestamp,
+    pub(crate) request_id: String,
+    pub(crate) user_id: String,
+    pub(crate) spec: RequestSpec,
+    pub(crate) call: ScheduleCall,
+    pub(crate) asked: Option<PlacementQuery>,
+    pub(crate) seed: u64,
     /// Placement did not answer a query for the request.
-    pub(super) in_the_dark: bool,
-    pub(super) answer: Answer,
-    pub(super) trail: Trail,
+    pub(crate) in_the_dark: bool,
+    pub(crate) answer: Answer,
+    pub(crate) trail: Trail,
 }

@@ -7,7 +7,7 @@ use crate::preemption::{
     WithdrawalReason,
 };
 use crate::traces;
-use ebbtide_bus::{BusError, Outgoing};
+use ebbtide_bus::{BusError, OutgoingMessage};
 use ebbtide_fail_points::{FailPoint, reach};
 use ebbtide_model::message::{Body, EvacuationEnd, Message, Notice, Spare};
 use ebbtide_model::{MessageId, Seconds};
@@ -375,7 +375,7 @@ impl super::Evacuations {
         let queue = self.shared.prefix.agent(host)?;
         let mut span = traces::message(&message.body, host);
         let header = span.context().map(|context| context.to_string());
-        let outgoing = Outgoing::cloud_event(id, bytes).traced(header);
+        let outgoing = OutgoingMessage::cloud_event(id, bytes).traced(header);
         let sent = match self.shared.bus.publish(&queue, &outgoing).await {
             // The agent declares its queue when it starts, so it has never started. The queue keeps
             // the message until the agent starts.

@@ -1,6 +1,6 @@
 //! Adoption of rows from schedulers that died and from earlier processes of this scheduler.
 
-use super::{Evacuations, Held, document, read};
+use super::{Evacuations, OwnedRow, document, read};
 use crate::error::NovaServiceError;
 use crate::preemption::RowOwnership;
 use ebbtide_store::ledger::{LedgerError, LedgerHead, LedgerRow, UpdateResult};
@@ -137,7 +137,7 @@ impl Evacuations {
         &self,
         row: LedgerRow,
         answerer: Option<&String>,
-    ) -> Result<Option<Held>, LedgerError> {
+    ) -> Result<Option<OwnedRow>, LedgerError> {
         let owner = &self.shared.owner;
         if owner.is_superseded_by(&row.owner) {
             // The row shows this before the next heartbeat does. Two processes with one name would
@@ -160,7 +160,7 @@ impl Evacuations {
             .adopt(row.id, row.version, owner, &document(&record))
             .await?;
         Ok(match adopted {
-            UpdateResult::Updated(version) => Some(Held {
+            UpdateResult::Updated(version) => Some(OwnedRow {
                 id: row.id,
                 version,
                 record,

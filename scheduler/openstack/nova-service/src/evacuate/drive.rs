@@ -1,7 +1,7 @@
 //! The loop that drives one record.
 
 use super::{
-    Attached, Confirmation, Driven, Evacuations, Held, PreemptionResult, Report, document,
+    Confirmation, Driven, Evacuations, OwnedRow, PreemptionResult, Report, WaitingCaller, document,
 };
 use crate::preemption::{Preemption, PreemptionAction, PreemptionInput, PreemptionState};
 use crate::traces;
@@ -23,8 +23,8 @@ const LEDGER_PAUSE: Duration = Duration::from_millis(500);
 /// The driver of one record: the record, its row and the tasks that wait for it.
 pub(super) struct Driver {
     pub(super) all: Evacuations,
-    pub(super) held: Held,
-    pub(super) waiting: Option<Attached>,
+    pub(super) held: OwnedRow,
+    pub(super) waiting: Option<WaitingCaller>,
     /// The swap may have been sent before. Then a refusal does not prove that Placement did not
     /// take it.
     pub(super) swap_sent: bool,
@@ -37,7 +37,7 @@ pub(super) struct Driver {
     reports: mpsc::UnboundedReceiver<Report>,
     /// All newcomers were deleted, or the owner has returned the host.
     gone: mpsc::UnboundedReceiver<()>,
-    attach: mpsc::UnboundedReceiver<Attached>,
+    attach: mpsc::UnboundedReceiver<WaitingCaller>,
     /// Another scheduler wrote the row, and the driver has read it again. Actions that were due
     /// before may not be due any more.
     reloaded: bool,
@@ -55,12 +55,12 @@ impl Evacuations {
     /// Drives a record for a caller that waits at this scheduler.
     pub(super) async fn drive_for(
         &self,
-        held: Held,
+        held: OwnedRow,
         caller: CallState,
         confirmation: Option<Confirmation>,
     ) -> PreemptionResult {
         let (tell, told) = oneshot::channel();
-        let waiting = Attached {
+        let waiting = WaitingCaller {
             caller,
             outcome: tell,
         };
@@ -71,8 +71,8 @@ impl Evacuations {
     /// Starts the task that drives a record.
     pub(super) fn spawn_driver(
         &self,
-        held: Held,
-        waiting: Option<Attached>,
+        held: OwnedRow,
+        waiting: Option<WaitingCaller>,
         confirmation: Option<Confirmation>,
     ) {
         let (report_tx, reports) = mpsc::unbounded_channel();

@@ -32,7 +32,7 @@ pub(crate) use self::headroom::AheadResult;
 pub(crate) use self::lifetimes::RestingServers;
 #[cfg(test)]
 pub(crate) use self::lifetimes::end_of_lifetime;
-pub(crate) use self::preempting::{LedgerUnavailable, Preempting};
+pub(crate) use self::preempting::{LedgerUnavailable, PreemptionDriver};
 pub(crate) use self::victim::{json_of, victim};
 use crate::Tasks;
 use crate::error::NovaServiceError;
@@ -137,7 +137,7 @@ struct Driven {
     /// The signal was sent.
     told_gone: bool,
     reports: mpsc::UnboundedSender<Report>,
-    attach: mpsc::UnboundedSender<Attached>,
+    attach: mpsc::UnboundedSender<WaitingCaller>,
     /// The last known version of the row in the ledger.
     version: watch::Sender<i64>,
 }
@@ -151,13 +151,13 @@ struct Report {
 }
 
 /// A request that waits for a record that a task already drives.
-struct Attached {
+struct WaitingCaller {
     caller: CallState,
     outcome: oneshot::Sender<PreemptionResult>,
 }
 
 /// A row that this scheduler owns.
-struct Held {
+struct OwnedRow {
     id: Uuid,
     version: i64,
     record: Preemption,
@@ -259,7 +259,7 @@ impl Evacuations {
         &self,
         record: Preemption,
         budgets: &CountedBudgets,
-    ) -> Result<Held, LedgerError> {
+    ) -> Result<OwnedRow, LedgerError> {
         let row = NewRow {
             id: record.id,
             request_id: record.request_id.clone(),
@@ -279,7 +279,7 @@ impl Evacuations {
                 .facts
                 .write(|cloud| cloud.set_leaving(victim.server.0, true));
         }
-        Ok(Held {
+        Ok(OwnedRow {
             id: record.id,
             version: 1,
             record,
@@ -430,7 +430,7 @@ impl Evacuations {
     async fn attach(&self, id: Uuid, caller: CallState) -> Option<PreemptionResult> {
         let (tell, told) = oneshot::channel();
         let sent = self.driven(|driven| {
-            let attached = Attached {
+            let attached = WaitingCaller {
                 caller,
                 outcome: tell,
             };

@@ -27,12 +27,12 @@ const TIMES: OpenDelays = OpenDelays {
 
 /// The driver of preemptions, once there is a ledger. Cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct Preempting {
+pub(crate) struct PreemptionDriver {
     /// `None`: the operator has disabled preemption.
     opened: Option<DeferredResource<Evacuations>>,
 }
 
-impl Preempting {
+impl PreemptionDriver {
     /// Opens the ledger, now if it answers, else as soon as it does.
     ///
     /// # Errors

@@ -401,13 +401,13 @@ impl Providers {
 
     /// Marks a claim of this scheduler as being written while the guard lives. Each claim
     /// increments the provider's generation by one.
-    pub(crate) fn begin_write(&self, provider: Uuid) -> Writing<'_> {
+    pub(crate) fn begin_write(&self, provider: Uuid) -> ClaimWrite<'_> {
         let mut all = self.writing_all();
         let writes = all.entry(provider).or_default();
         writes.under_way += 1;
         writes.begun += 1;
         drop(all);
-        Writing {
+        ClaimWrite {
             providers: self,
             provider,
         }
@@ -525,12 +525,12 @@ struct Writes {
 }
 
 /// A claim that is being written. See [`Providers::begin_write`].
-pub(crate) struct Writing<'a> {
+pub(crate) struct ClaimWrite<'a> {
     providers: &'a Providers,
     provider: Uuid,
 }
 
-impl Drop for Writing<'_> {
+impl Drop for ClaimWrite<'_> {
     fn drop(&mut self) {
         let mut writing = self.providers.writing_all();
         if let Some(writes) = writing.get_mut(&self.provider) {

@@ -14,11 +14,9 @@
 mod forecast;
 mod question;
 mod reserved;
-mod rule;
 mod warning;
 
 pub(crate) use self::reserved::ReservedHeadroom;
-pub(crate) use self::rule::HeadroomRule;
 
 use self::forecast::{Demand, HISTORY, MOST_REQUESTS};
 use self::question::RuleQuestions;
@@ -33,6 +31,7 @@ use crate::evacuate::{AheadResult, Evacuations};
 use crate::metrics::Metrics;
 use crate::nova_api::ServerActions;
 use crate::select::Selector;
+use crate::settings::{HeadroomOptions, HeadroomRule};
 use crate::what_if::WhatIfError;
 use ebbtide_model::{Aggregate, Seconds, Timestamp};
 use ebbtide_runtime::clock;
@@ -41,7 +40,6 @@ use ebbtide_store::DecisionFilter;
 use ebbtide_store::ledger::LedgerError;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
 use uuid::Uuid;
 
 /// How a look at a rule ended.
@@ -53,16 +51,6 @@ pub(crate) enum HeadroomState {
     MakingRoom(usize),
     /// Nothing can be done now, in words.
     Lacking(String),
-}
-
-/// What the operator wants free.
-#[derive(Debug, Clone)]
-pub(crate) struct HeadroomOptions {
-    pub(crate) rules: Vec<HeadroomRule>,
-    /// Interval of the looks.
-    pub(crate) every: Duration,
-    /// How long it takes until room is made: what comes meanwhile has to find it.
-    pub(crate) lead: Seconds,
 }
 
 /// Most decisions that are read at once.

@@ -1,7 +1,7 @@
 //! What a rule asks of the cloud, as a what-if.
 
-use super::HeadroomRule;
 use crate::select::Selector;
+use crate::settings::HeadroomRule;
 use crate::what_if::{WhatIf, WhatIfError, offered_flavor};
 use ebbtide_model::{Aggregate, ServerId};
 use ebbtide_nova::model::{Destination, Flavor, RequestSpec};

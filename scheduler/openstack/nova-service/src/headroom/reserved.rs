@@ -1,8 +1,8 @@
 //! What the rules keep free, for those who take room away without a request.
 
-use super::HeadroomRule;
 use super::question::RuleQuestions;
 use crate::error::NovaServiceError;
+use crate::settings::HeadroomRule;
 use crate::what_if::WhatIfError;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -8,9 +8,10 @@
 mod run_periods;
 
 use crate::error::NovaServiceError;
-use crate::evacuate::Preempting;
+use crate::evacuate::PreemptionDriver;
 use crate::facts::Facts;
 use crate::preemption::Preemption;
+use crate::settings::LIVES_KEPT;
 use ebbtide_model::{PastLife, Seconds, Server, ServerId, ServerStatus, Timestamp};
 use ebbtide_nova_cloud::Cloud;
 use ebbtide_nova_db::{CellDb, NovaDbError, ServerHistory};
@@ -23,8 +24,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Mutex;
 
-/// How long lives are kept: as a standalone region does by default.
-pub const LIVES_KEPT: Seconds = Seconds(90 * 24 * 3600);
 /// How long after its end a life may become known: clocks of computes and controllers differ, an
 /// agent reports when its victim is gone, and Nova deletes the row at last.
 pub const LIVES_LATE: Seconds = Seconds(120);
@@ -67,7 +66,7 @@ impl LifeRecorder {
     pub(crate) async fn record(
         &self,
         facts: &Facts,
-        preempting: &Preempting,
+        preempting: &PreemptionDriver,
         store: &LifeStore,
     ) -> Result<(), NovaServiceError> {
         let ticket = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
@@ -121,7 +120,11 @@ struct Look<'a> {
 
 impl Look<'_> {
     /// Lives that Ebbtide ended: victims of preemptions that are under way or were finished.
-    async fn ledger(&self, preempting: &Preempting, millis: i64) -> Result<(), NovaServiceError> {
+    async fn ledger(
+        &self,
+        preempting: &PreemptionDriver,
+        millis: i64,
+    ) -> Result<(), NovaServiceError> {
         let open = preempting.records(None).await?;
         self.victims(&open).await?;
         let mut mark = None;

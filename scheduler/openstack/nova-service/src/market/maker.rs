@@ -5,9 +5,9 @@ use super::{Market, base_of};
 use crate::Tasks;
 use crate::decisions::Decisions;
 use crate::error::NovaServiceError;
-use crate::evacuate::{Preempting, RestingServers};
+use crate::evacuate::{PreemptionDriver, RestingServers};
 use crate::facts::Facts;
-use crate::lives::LIVES_KEPT;
+use crate::settings::LIVES_KEPT;
 use ebbtide_engine::HostSummary;
 use ebbtide_market::{PriceRule, SupplyDemand, next_points};
 use ebbtide_model::{Flavor, HostHealth, Money, PricePoint, Seconds, Timestamp};
@@ -37,7 +37,7 @@ pub(crate) struct MarketMaker {
     market: Market,
     facts: Facts,
     decisions: Decisions,
-    preempting: Preempting,
+    preempting: PreemptionDriver,
     bids: KnownBids,
     resting: RestingServers,
     /// The interval whose prices are made.
@@ -52,7 +52,7 @@ pub(crate) fn start(
     market: &Market,
     facts: &Facts,
     decisions: &Decisions,
-    preempting: &Preempting,
+    preempting: &PreemptionDriver,
     tasks: &Tasks,
 ) {
     let mut maker = MarketMaker::new(market, facts, decisions, preempting);
@@ -102,7 +102,7 @@ impl MarketMaker {
         market: &Market,
         facts: &Facts,
         decisions: &Decisions,
-        preempting: &Preempting,
+        preempting: &PreemptionDriver,
     ) -> Self {
         Self {
             market: market.clone(),

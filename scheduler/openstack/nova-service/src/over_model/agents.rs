@@ -1,6 +1,6 @@
 //! Agents, played by tests.
 
-use ebbtide_bus::{Bus, InProcessBroker, InProcessBus, Outgoing, QueuePrefix, Subscription};
+use ebbtide_bus::{Bus, InProcessBroker, InProcessBus, OutgoingMessage, QueuePrefix, Subscription};
 use ebbtide_model::message::{
     Body, Evacuated, EvacuationEnd, EvacuationFailed, Message, Notice, Release, Spare, Spared,
 };
@@ -80,7 +80,7 @@ impl Agent {
             time: clock::now(),
             body,
         };
-        let outgoing = Outgoing::cloud_event(id, message.to_bytes().unwrap());
+        let outgoing = OutgoingMessage::cloud_event(id, message.to_bytes().unwrap());
         let queue = self.prefix.scheduler();
         self.bus.declare(&queue).await.unwrap();
         self.bus.publish(&queue, &outgoing).await.unwrap();

@@ -3,9 +3,9 @@
 use super::full_host::{FullHost, victim};
 use super::preemptions::Stage;
 use super::reader;
-use super::what_if::{Clouds, GROUP, Wanted};
+use super::what_if::{Clouds, GROUP, ServerRequest};
 use super::{Bench, newcomer, small};
-use crate::evacuate::Preempting;
+use crate::evacuate::PreemptionDriver;
 use crate::preemption::{Preemption, ReplyWhen};
 use crate::select::{Members, ReadAhead, Selector, VictimReservations};
 use crate::settings::SelectSettings;
@@ -60,7 +60,7 @@ async fn put(cloud: &Clouds, budget: DisruptionBudget) {
 
 /// True if the request gets a host.
 async fn asks(cloud: &Clouds, n: u128) -> bool {
-    match cloud.asks(&Wanted::normal(newcomer(n), 2)).await {
+    match cloud.asks(&ServerRequest::normal(newcomer(n), 2)).await {
         Ok(_) => true,
         Err(refused) => {
             assert_eq!(refused.class, "NoValidHost");
@@ -94,8 +94,10 @@ async fn a_budget_that_is_used_up_protects_its_project_and_others_give_the_capac
     let lab = victims.intersection(&servers(&LAB)).count();
     assert_eq!((victims.len(), lab), (2, 1), "{victims:?}");
     // Both budgets are used up.
-    cloud.sells(&Wanted::normal(newcomer(3), 2).flavor()).await;
-    let question = Wanted::normal(newcomer(3), 2).question();
+    cloud
+        .sells(&ServerRequest::normal(newcomer(3), 2).flavor())
+        .await;
+    let question = ServerRequest::normal(newcomer(3), 2).question();
     let told = cloud.what_if(&question).await.unwrap();
     let said = reasons(&told);
     assert!(said.contains(IN_THE_WAY), "{said}");
@@ -170,7 +172,7 @@ async fn other_selector(stage: &Stage) -> Selector {
     let evacuations = stage.scheduler_with("scheduler-2", facts.clone()).await;
     Selector {
         facts,
-        preempting: Preempting::ready(evacuations),
+        preempting: PreemptionDriver::ready(evacuations),
         reservations: VictimReservations::default(),
         read_ahead: ReadAhead::default(),
         members: Members::default(),

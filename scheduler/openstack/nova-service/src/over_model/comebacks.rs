@@ -4,14 +4,15 @@ use super::full_host::{FullHost, VICTIM, on_host, victim, write};
 use super::lifetimes::HOUR;
 use super::newcomer;
 use super::preemptions::Stage;
-use super::what_if::Wanted;
+use super::what_if::ServerRequest;
 use super::{Bench, other_claims};
-use crate::comebacks::{Comebacks, RetainedServer, RetainedState};
+use crate::comebacks::{ResumeController, RetainedServer, RetainedState};
 use crate::evacuate::RestingServers;
-use crate::headroom::{HeadroomController, HeadroomOptions, ReservedHeadroom};
+use crate::headroom::{HeadroomController, ReservedHeadroom};
 use crate::metrics::Metrics;
 use crate::nova_api::{ActionResult, ServerActions};
 use crate::select::Selector;
+use crate::settings::HeadroomOptions;
 use async_trait::async_trait;
 use ebbtide_evacuation::ComebackConfig;
 use ebbtide_fresh_nova::{CloudDatabases as Nova, NOVA_34};
@@ -62,14 +63,18 @@ impl ServerActions for Power {
     }
 }
 
-fn comebacks_of(selector: &Selector, power: &Arc<Power>, kept: ReservedHeadroom) -> Comebacks {
+fn comebacks_of(
+    selector: &Selector,
+    power: &Arc<Power>,
+    kept: ReservedHeadroom,
+) -> ResumeController {
     let config = ComebackConfig::default();
     let power = Arc::clone(power) as Arc<dyn ServerActions>;
-    Comebacks::new(selector, power, config, kept, &Metrics::default())
+    ResumeController::new(selector, power, config, kept, &Metrics::default())
 }
 
 /// The first scheduler of a stage.
-fn comebacks(stage: &Stage, power: &Arc<Power>) -> Comebacks {
+fn comebacks(stage: &Stage, power: &Arc<Power>) -> ResumeController {
     comebacks_of(&stage.bench.selector, power, ReservedHeadroom::default())
 }
 
@@ -331,7 +336,7 @@ async fn no_server_comes_back_into_the_room_that_headroom_keeps() {
     let mut stage = Stage::new().await;
     stage.keeps("stop").await;
     stage.is_due().await;
-    let flavor = Wanted::normal(newcomer(1), 2).flavor();
+    let flavor = ServerRequest::normal(newcomer(1), 2).flavor();
     stage.bench.sells(&flavor).await;
     let options = HeadroomOptions {
         rules: vec!["small:1".parse().unwrap()],

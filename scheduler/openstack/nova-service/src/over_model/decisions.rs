@@ -25,14 +25,14 @@ fn options(url: &str, queue: usize) -> DecisionOptions {
 }
 
 /// A bench that records, until it is read.
-pub(super) struct Recording {
+pub(super) struct RecordingBench {
     pub(super) bench: Bench,
     store: StoreConfig,
     metrics: Metrics,
     tasks: Tasks,
 }
 
-impl Recording {
+impl RecordingBench {
     pub(super) async fn of_hosts(hosts: i64) -> Self {
         let bench = Bench::of_hosts(hosts).await;
         let url = format!("sqlite:{}", bench.file("decisions.db").display());
@@ -96,7 +96,7 @@ pub(super) fn host_of(decision: &Decision) -> String {
 }
 
 /// Asks for two instances, and looks at what is recorded of them.
-async fn a_placed_request_is_found_in_every_way(recording: Recording) {
+async fn a_placed_request_is_found_in_every_way(recording: RecordingBench) {
     let answer = recording.bench.ask(newcomer(1), 3).await.unwrap();
     recording.bench.ask(newcomer(2), 3).await.unwrap();
     let records = recording.records().await;
@@ -146,20 +146,20 @@ async fn a_placed_request_is_found_in_every_way(recording: Recording) {
 
 #[tokio::test]
 async fn a_placed_request_is_found_by_request_server_and_project() {
-    a_placed_request_is_found_in_every_way(Recording::of_hosts(3).await).await;
+    a_placed_request_is_found_in_every_way(RecordingBench::of_hosts(3).await).await;
 }
 
 #[tokio::test]
 async fn a_placed_request_is_found_on_mariadb_as_well() {
     let database = SharedServers::mariadb().await.expect("a MariaDB server");
     let bench = Bench::of_hosts(3).await;
-    let recording = Recording::with(bench, options(database.url(), 1000));
+    let recording = RecordingBench::with(bench, options(database.url(), 1000));
     a_placed_request_is_found_in_every_way(recording).await;
 }
 
 #[tokio::test]
 async fn what_placement_does_not_offer_is_explained_host_by_host() {
-    let recording = Recording::of_hosts(2).await;
+    let recording = RecordingBench::of_hosts(2).await;
     recording.bench.ask(newcomer(1), 6).await.unwrap();
     recording.bench.ask(newcomer(2), 5).await.unwrap();
     let error = recording.bench.ask(newcomer(3), 4).await.unwrap_err();
@@ -190,7 +190,7 @@ async fn what_placement_does_not_offer_is_explained_host_by_host() {
 
 #[tokio::test]
 async fn a_claim_that_placement_refuses_is_recorded_with_its_words() {
-    let recording = Recording::of_hosts(1).await;
+    let recording = RecordingBench::of_hosts(1).await;
     // Another process takes the host between the scheduler's look and its claim.
     let full = |model: &mut Model| {
         assert_eq!(other_claims(model, newcomer(9), host(1), 8), 204);
@@ -211,7 +211,7 @@ async fn a_claim_that_placement_refuses_is_recorded_with_its_words() {
 
 #[tokio::test]
 async fn a_placement_that_does_not_answer_is_not_one_that_offers_nothing() {
-    let recording = Recording::of_hosts(1).await;
+    let recording = RecordingBench::of_hosts(1).await;
     let placement = &recording.bench.placement;
     // Longer than the bench's patience.
     for path in ["GET /allocation_candidates", "PUT /allocations/"] {
@@ -283,7 +283,7 @@ async fn requests_go_on_while_the_database_is_away_and_the_loss_is_counted() {
     let bench = Bench::of_hosts(3).await;
     // A server that no process listens for.
     let away = options("mysql://u:p@127.0.0.1:1/ebbtide", 2);
-    let recording = Recording::with(bench, away);
+    let recording = RecordingBench::with(bench, away);
     for n in 1..=6 {
         recording.bench.ask(newcomer(n), 1).await.unwrap();
     }
@@ -297,7 +297,7 @@ async fn records_that_wait_for_a_full_database_are_given_up_at_the_stop_and_coun
     let mut full = options(&url, 200);
     // Hardly more than the tables themselves.
     full.store.sqlite_max_pages = Some(90);
-    let recording = Recording::with(bench, full);
+    let recording = RecordingBench::with(bench, full);
     for n in 1..=100 {
         // The last ones find no room, which is recorded as well.
         let answer = recording.bench.ask(newcomer(n), 1).await;

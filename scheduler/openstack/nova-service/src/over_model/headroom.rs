@@ -5,13 +5,14 @@ use super::full_host::{FullHost, replay, victim, write};
 use super::newcomer;
 use super::preemptions::Stage;
 use super::reader;
-use super::what_if::{Clouds, Flavor, Wanted};
-use crate::evacuate::{AheadResult, Preempting};
-use crate::headroom::{HeadroomController, HeadroomOptions, HeadroomState, REBALANCE};
+use super::what_if::{Clouds, Flavor, ServerRequest};
+use crate::evacuate::{AheadResult, PreemptionDriver};
+use crate::headroom::{HeadroomController, HeadroomState, REBALANCE};
 use crate::metrics::Metrics;
 use crate::nova_api::{ActionResult, ServerActions};
 use crate::preemption::{Preemption, PreemptionState};
 use crate::select::Selector;
+use crate::settings::HeadroomOptions;
 use async_trait::async_trait;
 use ebbtide_fresh_nova::{CloudDatabases as Nova, NOVA_34, quote};
 use ebbtide_harness::SharedServers;
@@ -82,7 +83,7 @@ async fn records(ledger: &Ledger) -> Vec<Preemption> {
 
 /// A normal flavor of so many VCPUs.
 fn flavor(vcpus: u64) -> Flavor {
-    Wanted::normal(newcomer(1), vcpus).flavor()
+    ServerRequest::normal(newcomer(1), vcpus).flavor()
 }
 
 impl Stage {
@@ -109,7 +110,7 @@ async fn room_is_made_once_and_then_found_free(mut stage: Stage) {
         .scheduler_with("scheduler-2", second.facts.clone())
         .await;
     let second = Selector {
-        preempting: Preempting::ready(other),
+        preempting: PreemptionDriver::ready(other),
         ..second
     };
     let mut of_second = keeper(&second, RULE);
@@ -327,7 +328,7 @@ async fn a_disruption_budget_limits_headroom_and_counts_its_victims() {
     let made = state(selector, "small:1").await;
     assert_eq!(made, Some(HeadroomState::MakingRoom(1)));
     // A request would need a second victim.
-    let refused = cloud.asks(&Wanted::normal(newcomer(1), 2)).await;
+    let refused = cloud.asks(&ServerRequest::normal(newcomer(1), 2)).await;
     assert_eq!(refused.unwrap_err().class, "NoValidHost");
     assert_eq!(cloud.victims().await.len(), 1);
 }

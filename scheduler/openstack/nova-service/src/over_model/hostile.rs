@@ -90,7 +90,7 @@ impl Tenants {
 }
 
 #[tokio::test]
-async fn hints_full_of_markup_and_ten_thousand_of_them_cost_nobody_else_anything() {
+async fn hints_full_of_markup_and_ten_thousand_of_them_cost_no_other_request_anything() {
     let tenants = Tenants::new().await;
     for text in MARKUP
         .iter()

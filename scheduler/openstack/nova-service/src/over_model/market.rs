@@ -5,10 +5,10 @@ use super::full_host::{victim, write};
 use super::newcomer;
 use super::preemptions::Stage;
 use super::reader;
-use super::what_if::{Clouds, Flavor, Wanted};
+use super::what_if::{Clouds, Flavor, ServerRequest};
 use crate::Tasks;
 use crate::decisions::{DecisionOptions, Decisions};
-use crate::evacuate::Preempting;
+use crate::evacuate::PreemptionDriver;
 use crate::market::{MAX_PRICE_HINT, Market, MarketMaker};
 use crate::preemption::{Preemption, PreemptionState};
 use crate::select::Selector;
@@ -45,14 +45,14 @@ struct Trader {
 }
 
 impl Trader {
-    async fn of(bench: &super::Bench, ledger: &str, preempting: &Preempting) -> Self {
+    async fn of(bench: &super::Bench, ledger: &str, preempting: &PreemptionDriver) -> Self {
         Self::with(bench, ledger, preempting, Some(rule())).await
     }
 
     async fn with(
         bench: &super::Bench,
         ledger: &str,
-        preempting: &Preempting,
+        preempting: &PreemptionDriver,
         rule: Option<PriceRule>,
     ) -> Self {
         let config = StoreConfig::new(ledger).unwrap();
@@ -101,7 +101,7 @@ impl Drop for Trader {
 async fn sells(bench: &super::Bench, more: &[(&str, &str)]) {
     let flavor = Flavor {
         preemptible: true,
-        ..Wanted::normal(newcomer(1), 2).flavor()
+        ..ServerRequest::normal(newcomer(1), 2).flavor()
     };
     bench.sells(&flavor).await;
     let all = [("ebbtide:price_per_hour", "0.1")];
@@ -127,7 +127,7 @@ async fn the_price_follows_demand_and_schedulers_agree_on_it() {
     let cloud = Clouds::of_hosts(1).await;
     sells(&cloud.bench, &[]).await;
     let url = ledger_url(&cloud.bench);
-    let none = Preempting::default();
+    let none = PreemptionDriver::default();
     let mut one = Trader::of(&cloud.bench, &url, &none).await;
     let mut two = Trader::of(&cloud.bench, &url, &none).await;
     assert!(one.maker.look().await.unwrap());
@@ -176,7 +176,7 @@ async fn the_price_follows_demand_and_schedulers_agree_on_it() {
 async fn a_market_that_is_switched_off_leaves_the_price_of_the_flavor() {
     let cloud = Clouds::of_hosts(1).await;
     sells(&cloud.bench, &[]).await;
-    let (url, none) = (ledger_url(&cloud.bench), Preempting::default());
+    let (url, none) = (ledger_url(&cloud.bench), PreemptionDriver::default());
     let mut on = Trader::of(&cloud.bench, &url, &none).await;
     assert!(on.maker.look().await.unwrap());
     let before = on.prices().await;
@@ -212,7 +212,7 @@ async fn a_request_below_the_price_is_refused_with_the_reason_and_one_above_gets
     let mut cloud = Clouds::of_hosts(1).await;
     sells(&cloud.bench, &[]).await;
     let url = ledger_url(&cloud.bench);
-    let mut trader = Trader::of(&cloud.bench, &url, &Preempting::default()).await;
+    let mut trader = Trader::of(&cloud.bench, &url, &PreemptionDriver::default()).await;
     trader.maker.look().await.unwrap();
     cloud.bench.selector.market = trader.market.clone();
     for (n, values, why) in [

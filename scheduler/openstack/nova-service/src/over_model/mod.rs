@@ -33,7 +33,7 @@ mod what_if;
 mod worlds;
 
 use crate::Tasks;
-use crate::evacuate::Preempting;
+use crate::evacuate::PreemptionDriver;
 use crate::facts::Facts;
 use crate::reader::CloudReader;
 use crate::release::CloudRelease;
@@ -167,7 +167,7 @@ impl Bench {
         let selector = Selector {
             settings: Arc::new(settings),
             release,
-            ..Selector::observer(facts, Preempting::default())
+            ..Selector::observer(facts, PreemptionDriver::default())
         };
         Self {
             placement,

@@ -2,7 +2,7 @@
 
 use super::LONG;
 use super::full_host::FullHost;
-use crate::evacuate::{CountedBudgets, Evacuations, Preempting, PreemptionResult};
+use crate::evacuate::{CountedBudgets, Evacuations, PreemptionDriver, PreemptionResult};
 use crate::facts::Facts;
 use crate::preemption::{Preemption, PreemptionPolicy};
 use oslo_messaging::CallState;
@@ -38,7 +38,7 @@ impl Stage {
     pub(super) async fn of(mut full: FullHost) -> Self {
         let known = full.bench.selector.facts.clone();
         let first = start(&full, "scheduler-1", known).await;
-        full.bench.selector.preempting = Preempting::ready(first.clone());
+        full.bench.selector.preempting = PreemptionDriver::ready(first.clone());
         Self { full, first }
     }
 

@@ -4,7 +4,7 @@ use super::agents::Agent;
 use super::full_host::{VICTIM, on_host, victim};
 use super::preemptions::Stage;
 use super::reader;
-use crate::evacuate::Preempting;
+use crate::evacuate::PreemptionDriver;
 use crate::facts::Facts;
 use crate::preemption::{Preemption, PreemptionState, WithdrawalReason};
 use crate::reader::CloudReader;
@@ -68,19 +68,23 @@ impl ComputeServices for Services {
 }
 
 /// A full host and what reclaims it.
-struct Lent {
+struct LentHost {
     stage: Stage,
     services: Arc<Services>,
     reclaims: HostReclaims,
     reader: CloudReader,
 }
 
-fn of_services(facts: &Facts, preempting: &Preempting, services: &Arc<Services>) -> HostReclaims {
+fn of_services(
+    facts: &Facts,
+    preempting: &PreemptionDriver,
+    services: &Arc<Services>,
+) -> HostReclaims {
     let services: Arc<dyn ComputeServices> = services.clone();
     HostReclaims::new(facts, preempting, Ok(services))
 }
 
-impl Lent {
+impl LentHost {
     async fn new() -> Self {
         Self::of(Stage::new().await).await
     }
@@ -143,13 +147,17 @@ fn terms() -> ReclaimTerms {
 }
 
 async fn every_preemptible_server_leaves_once_and_by_the_deadline(stage: Stage) {
-    let mut lent = Lent::of(stage).await;
+    let mut lent = LentHost::of(stage).await;
     let patient = [("grace_seconds", "300")];
     lent.stage.has_flavor_with(1, &patient).await;
     let second_facts = lent.stage.facts().await;
     let known = second_facts.clone();
     let second = lent.stage.scheduler_with("scheduler-2", known).await;
-    let second = of_services(&second_facts, &Preempting::ready(second), &lent.services);
+    let second = of_services(
+        &second_facts,
+        &PreemptionDriver::ready(second),
+        &lent.services,
+    );
     let within = ReclaimTerms {
         deadline: ReclaimDeadline::After(Seconds(200)),
         ..terms()
@@ -229,7 +237,7 @@ async fn a_reclaimed_host_is_emptied_on_mariadb_as_well() {
 
 #[tokio::test]
 async fn a_host_that_is_returned_by_another_scheduler_spares_its_victims() {
-    let mut lent = Lent::new().await;
+    let mut lent = LentHost::new().await;
     for n in 1..=4 {
         let patient = [("grace_seconds", "300")];
         lent.stage.has_flavor_with(n, &patient).await;
@@ -237,7 +245,11 @@ async fn a_host_that_is_returned_by_another_scheduler_spares_its_victims() {
     let second_facts = lent.stage.facts().await;
     let known = second_facts.clone();
     let second = lent.stage.scheduler_with("scheduler-2", known).await;
-    let second = of_services(&second_facts, &Preempting::ready(second), &lent.services);
+    let second = of_services(
+        &second_facts,
+        &PreemptionDriver::ready(second),
+        &lent.services,
+    );
     lent.reclaim(terms()).await.unwrap();
     let mut agent = lent.stage.take_agent();
     let mut notices = Vec::new();
@@ -269,7 +281,7 @@ async fn a_host_that_is_returned_by_another_scheduler_spares_its_victims() {
 
 #[tokio::test]
 async fn a_disruption_budget_and_the_maximum_cost_limit_a_reclaim() {
-    let mut lent = Lent::new().await;
+    let mut lent = LentHost::new().await;
     lent.budget(1).await;
     lent.reclaim(terms()).await.unwrap();
     let stay = lent.shown().await.eviction.stay;
@@ -279,7 +291,7 @@ async fn a_disruption_budget_and_the_maximum_cost_limit_a_reclaim() {
     assert_eq!(lent.records().await.len(), 1);
     lent.stage.take_agent().notice().await;
 
-    let cheap = Lent::new().await;
+    let cheap = LentHost::new().await;
     let preview = cheap
         .reader
         .reclaim_host(HOST, terms(), true)
@@ -302,7 +314,7 @@ async fn a_disruption_budget_and_the_maximum_cost_limit_a_reclaim() {
 
 #[tokio::test]
 async fn a_preview_changes_nothing_and_wrong_requests_are_refused() {
-    let lent = Lent::new().await;
+    let lent = LentHost::new().await;
     let preview = lent.reader.reclaim_host(HOST, terms(), true).await.unwrap();
     assert_eq!(preview.eviction.leave.len(), 4);
     assert_eq!(lent.services.disabled(), None);
@@ -335,7 +347,7 @@ async fn a_preview_changes_nothing_and_wrong_requests_are_refused() {
 
 #[tokio::test]
 async fn if_nova_refuses_nothing_has_begun() {
-    let lent = Lent::new().await;
+    let lent = LentHost::new().await;
     *lent.services.refuses.lock().unwrap() = true;
     let refused = lent.reclaim(terms()).await;
     assert!(
@@ -348,7 +360,7 @@ async fn if_nova_refuses_nothing_has_begun() {
 
 #[tokio::test]
 async fn a_scheduler_finishes_what_another_one_had_begun() {
-    let lent = Lent::new().await;
+    let lent = LentHost::new().await;
     let ledger = &lent.stage.ledger;
     let mut record = ReclaimRecord::new(Reclaim::new(terms(), None, clock::now()));
     let document = record.document();
@@ -370,7 +382,7 @@ async fn a_scheduler_finishes_what_another_one_had_begun() {
 
 #[tokio::test]
 async fn an_operators_reason_comes_back_with_the_host() {
-    let lent = Lent::new().await;
+    let lent = LentHost::new().await;
     lent.services.set(Some("new memory"));
     lent.reclaim(terms()).await.unwrap();
     let reason = "reclaimed by slurm:1: job 1234";
@@ -381,7 +393,7 @@ async fn an_operators_reason_comes_back_with_the_host() {
 
 #[tokio::test]
 async fn servers_of_a_silent_host_and_locked_ones_leave_later() {
-    let mut lent = Lent::new().await;
+    let mut lent = LentHost::new().await;
     drop(lent.stage.take_agent());
     lent.stage.sets(2, "locked = 1, locked_by = 'owner'").await;
     lent.stage.bench.look().await;

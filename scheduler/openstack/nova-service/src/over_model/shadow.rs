@@ -1,6 +1,6 @@
 //! A shadow decides copies of requests, writes nothing, and compares.
 
-use super::decisions::{Recording, host_of};
+use super::decisions::{RecordingBench, host_of};
 use super::{Bench, host, newcomer, other_claims, place, recorded_call, small};
 use crate::Tasks;
 use crate::shadow::{Answers, ObservedRequest};
@@ -50,7 +50,7 @@ fn comparisons(records: &[Decision]) -> Vec<(ComparisonVerdict, &[String])> {
 
 #[tokio::test]
 async fn what_nova_scheduler_claims_is_recorded_beside_the_decision() {
-    let recording = Recording::of_hosts(3).await;
+    let recording = RecordingBench::of_hosts(3).await;
     let bench = &recording.bench;
     let tasks = Tasks::default();
     let answers = Answers::new(&bench.selector.facts, &bench.selector.decisions, &tasks);

@@ -2,7 +2,7 @@
 
 use super::full_host::open_ledger;
 use super::{Bench, host, newcomer, other_claims};
-use crate::evacuate::{Evacuations, Preempting};
+use crate::evacuate::{Evacuations, PreemptionDriver};
 use crate::metrics::Metrics;
 use crate::preemption::PreemptionPolicy;
 use ebbtide_bus::{InProcessBroker, QueuePrefix};
@@ -26,7 +26,7 @@ async fn alone(hosts: i64) -> (Bench, Ledger) {
         bench.tasks.clone(),
         Metrics::default(),
     );
-    bench.selector.preempting = Preempting::ready(evacuations);
+    bench.selector.preempting = PreemptionDriver::ready(evacuations);
     bench.selector.facts.others.set_in_services(false);
     bench.look().await;
     (bench, ledger)

@@ -4,7 +4,7 @@ use super::agents::Agent;
 use super::full_host::open_ledger;
 use super::reader;
 use super::{ASKED, Bench, LONG, host, message_for, newcomer, other_claims};
-use crate::evacuate::{Evacuations, Preempting};
+use crate::evacuate::{Evacuations, PreemptionDriver};
 use crate::metrics::Metrics;
 use crate::preemption::{Preemption, PreemptionPolicy, ReplyWhen};
 use crate::settings::SelectSettings;
@@ -113,7 +113,7 @@ impl Clouds {
             Metrics::default(),
         );
         evacuations.start().await.unwrap();
-        bench.selector.preempting = Preempting::ready(evacuations);
+        bench.selector.preempting = PreemptionDriver::ready(evacuations);
         Self {
             bench,
             ledger,
@@ -196,7 +196,7 @@ impl Clouds {
     }
 
     /// Nova's conductor asks, and waits.
-    pub(super) async fn asks(&self, wanted: &Wanted) -> Result<Value, RemoteError> {
+    pub(super) async fn asks(&self, wanted: &ServerRequest) -> Result<Value, RemoteError> {
         for instance in &wanted.instances {
             self.bench.expect(*instance).await;
         }
@@ -263,7 +263,7 @@ impl Flavor {
 
 /// A request, as the conductor and as a what-if has it.
 #[derive(Debug, Clone)]
-pub(super) struct Wanted {
+pub(super) struct ServerRequest {
     instances: Vec<Uuid>,
     pub(super) flavor: Flavor,
     /// Policy and members before the request.
@@ -273,7 +273,7 @@ pub(super) struct Wanted {
     from_volume: bool,
 }
 
-impl Wanted {
+impl ServerRequest {
     /// The arguments of the call.
     fn arguments(&self) -> oslo_messaging::Map {
         let Value::Object(mut args) = serde_json::from_str(ASKED).unwrap() else {
@@ -442,7 +442,7 @@ async fn world(seed: u64, budgets: bool) -> Ends {
         if budgets && n % 2 == 0 {
             most = limit(&cloud, &mut chance).await;
         }
-        let wanted = Wanted::random(&mut chance, n * 10, &members, servers);
+        let wanted = ServerRequest::random(&mut chance, n * 10, &members, servers);
         // A request for several leaves out a host of which it sees late that it has changed. A
         // what-if does so, too, and reads the host again; so the request that follows knows better.
         if wanted.instances.len() == 1 && chance.random_range(0..3) == 0 {

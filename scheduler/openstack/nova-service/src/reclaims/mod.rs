@@ -21,7 +21,7 @@ pub(crate) use self::services::ComputeServices;
 
 use crate::Tasks;
 use crate::error::NovaServiceError;
-use crate::evacuate::{Evacuations, Preempting};
+use crate::evacuate::{Evacuations, PreemptionDriver};
 use crate::facts::Facts;
 use ebbtide_engine::{Budgets, HostReclaim};
 use ebbtide_model::{Reclaim, ReclaimTerms, names};
@@ -43,7 +43,7 @@ const RECLAIMED_BY: &str = "reclaimed by ";
 #[derive(Clone)]
 pub(crate) struct HostReclaims {
     facts: Facts,
-    preempting: Preempting,
+    preempting: PreemptionDriver,
     /// The reason for which Nova's API cannot be used, in words.
     services: Result<Arc<dyn ComputeServices>, String>,
 }
@@ -63,7 +63,7 @@ pub(crate) fn start(reclaims: HostReclaims, tasks: &Tasks) {
 impl HostReclaims {
     pub(crate) fn new(
         facts: &Facts,
-        preempting: &Preempting,
+        preempting: &PreemptionDriver,
         services: Result<Arc<dyn ComputeServices>, String>,
     ) -> Self {
         Self {

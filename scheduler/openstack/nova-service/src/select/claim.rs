@@ -1,8 +1,8 @@
 //! Claims: writes a decision made in memory to Placement, which may refuse it.
 
-use super::SelectRequest;
-use super::overfull::ClaimFault;
-use crate::evacuate::Preempting;
+use super::claim_fault::ClaimFault;
+use super::request::SelectRequest;
+use crate::evacuate::PreemptionDriver;
 use crate::facts::Facts;
 use crate::metrics::Metrics;
 use ebbtide_nova::fault::NovaException;
@@ -69,7 +69,7 @@ pub(super) enum HostProof {
 /// Makes claims for one request.
 pub(super) struct Claimer<'a> {
     pub(super) facts: &'a Facts,
-    pub(super) preempting: &'a Preempting,
+    pub(super) preempting: &'a PreemptionDriver,
     pub(super) metrics: &'a Metrics,
     pub(super) placement: Placement,
     pub(super) request: &'a SelectRequest,

@@ -6,7 +6,7 @@ use super::{SelectRequest, Selector};
 use ebbtide_nova::fault::NovaException;
 use ebbtide_nova_cloud::{
     CandidateHosts, Claim, ClaimResult, Cloud, PlacementQuery, Scheduling, SchedulingAction,
-    Selected,
+    SelectedHost,
 };
 use ebbtide_openstack::{OpenStackError, Placement};
 use ebbtide_runtime::clock::Stopwatch;
@@ -20,8 +20,8 @@ const TRIES: u32 = 4;
 const ROUNDS: u32 = 8;
 
 /// The outcome of one run over the candidates.
-enum Ended {
-    Selected(Vec<Vec<Selected>>),
+enum RunEnd {
+    Selected(Vec<Vec<SelectedHost>>),
     Fault(NovaException),
     /// Nothing is claimed, and a host differed from its known state: decide again.
     Again,
@@ -38,7 +38,7 @@ impl Selector {
     pub(super) async fn decide(
         &self,
         request: &SelectRequest,
-    ) -> Result<Vec<Vec<Selected>>, NovaException> {
+    ) -> Result<Vec<Vec<SelectedHost>>, NovaException> {
         let decided = self.decide_and_claim(request).await;
         if decided.is_err() {
             self.claimer(request).give_back_doubtful().await;
@@ -60,7 +60,7 @@ impl Selector {
     async fn decide_and_claim(
         &self,
         request: &SelectRequest,
-    ) -> Result<Vec<Vec<Selected>>, NovaException> {
+    ) -> Result<Vec<Vec<SelectedHost>>, NovaException> {
         for _ in 0..ROUNDS {
             let ended = match &request.asked {
                 Some(asked) => self.decide_asked(request, asked).await?,
@@ -70,9 +70,9 @@ impl Selector {
                 }
             };
             match ended {
-                Ended::Selected(selected) => return Ok(selected),
-                Ended::Fault(fault) | Ended::Doubtful(fault) => return Err(fault),
-                Ended::Again => {}
+                RunEnd::Selected(selected) => return Ok(selected),
+                RunEnd::Fault(fault) | RunEnd::Doubtful(fault) => return Err(fault),
+                RunEnd::Again => {}
             }
         }
         request.note_silence();
@@ -87,7 +87,7 @@ impl Selector {
         &self,
         request: &SelectRequest,
         asked: &PlacementQuery,
-    ) -> Result<Ended, NovaException> {
+    ) -> Result<RunEnd, NovaException> {
         let mut failed: Option<(CandidateHosts, NovaException)> = None;
         for _ in 0..TRIES {
             let first = self.first_decision(request, asked);
@@ -103,18 +103,18 @@ impl Selector {
                 },
             };
             match self.run(request, &known, true, begun).await? {
-                selected @ Ended::Selected(_) => return Ok(selected),
+                selected @ RunEnd::Selected(_) => return Ok(selected),
                 // A host that only Placement knows could be missing.
-                Ended::Fault(fault) if fault.class == "NoValidHost" => {
+                RunEnd::Fault(fault) if fault.class == "NoValidHost" => {
                     failed = Some((known, fault));
                     break;
                 }
-                Ended::Doubtful(_) => break,
-                fault @ Ended::Fault(_) => {
+                RunEnd::Doubtful(_) => break,
+                fault @ RunEnd::Fault(_) => {
                     request.say_start(&self.notices);
                     return Ok(fault);
                 }
-                Ended::Again => {}
+                RunEnd::Again => {}
             }
         }
         let watch = Stopwatch::start();
@@ -201,7 +201,7 @@ impl Selector {
         candidates: &CandidateHosts,
         known: bool,
         begun: Option<Scheduling>,
-    ) -> Result<Ended, NovaException> {
+    ) -> Result<RunEnd, NovaException> {
         if !known {
             request.say_start(&self.notices);
         }
@@ -224,7 +224,7 @@ impl Selector {
             Some(scheduling) => scheduling,
             None => match self.facts.read(begin) {
                 Ok(scheduling) => scheduling,
-                Err(_) => return Ok(Ended::Again),
+                Err(_) => return Ok(RunEnd::Again),
             },
         };
         request.trail().took("hosts", watch.elapsed());
@@ -239,7 +239,7 @@ impl Selector {
         request: &SelectRequest,
         scheduling: &mut Scheduling,
         known: bool,
-    ) -> Ended {
+    ) -> RunEnd {
         let claimer = self.claimer(request);
         let mut taken = 0_usize;
         let mut doubtful = false;
@@ -263,7 +263,7 @@ impl Selector {
                         );
                         self.refresh(claim.host.uuid).await;
                         if taken == 0 {
-                            return Ended::Again;
+                            return RunEnd::Again;
                         }
                         // Earlier instances of the request already have their claims, so this host
                         // is skipped.
@@ -286,7 +286,7 @@ impl Selector {
                         ClaimResult::Refused if known => {
                             self.refresh(claim.host.uuid).await;
                             if taken == 0 {
-                                return Ended::Again;
+                                return RunEnd::Again;
                             }
                         }
                         _ => {}
@@ -300,7 +300,7 @@ impl Selector {
                         passing = scheduling.passing(),
                         "selected"
                     );
-                    return Ended::Selected(selected);
+                    return RunEnd::Selected(selected);
                 }
                 SchedulingAction::Failed { fault, release } => {
                     for instance in &release {
@@ -308,9 +308,9 @@ impl Selector {
                     }
                     log_filters(request, scheduling);
                     return if doubtful {
-                        Ended::Doubtful(fault)
+                        RunEnd::Doubtful(fault)
                     } else {
-                        Ended::Fault(fault)
+                        RunEnd::Fault(fault)
                     };
                 }
             }

@@ -1,6 +1,7 @@
 //! `select_destinations`: which hosts the instances of a request get.
 
 mod claim;
+mod claim_fault;
 mod decide;
 mod members;
 mod overfull;
@@ -11,6 +12,7 @@ mod read_ahead;
 mod request;
 mod reservations;
 mod trial;
+mod without_writes;
 
 pub(crate) use self::members::Members;
 use self::preempt::{PreemptAttempt, plan_options};
@@ -18,7 +20,7 @@ pub(crate) use self::read_ahead::ReadAhead;
 pub(crate) use self::request::SelectRequest;
 pub(crate) use self::reservations::VictimReservations;
 use crate::decisions::Decisions;
-use crate::evacuate::{LedgerUnavailable, Preempting, PreemptionResult};
+use crate::evacuate::{LedgerUnavailable, PreemptionDriver, PreemptionResult};
 use crate::facts::Facts;
 use crate::market::Market;
 use crate::metrics::Metrics;
@@ -30,7 +32,7 @@ use crate::traces;
 use ebbtide_keystone::ProjectLimits;
 use ebbtide_nova::fault::NovaException;
 use ebbtide_nova::schedule::ScheduleCall;
-use ebbtide_nova_cloud::Selected;
+use ebbtide_nova_cloud::SelectedHost;
 use ebbtide_nova_objects::{
     ExceptionPayload, ObjectError, RpcContext, SelectDestinations, Value as Wire,
 };
@@ -59,7 +61,7 @@ pub(crate) struct Selector {
     /// Members of server groups whose placement is under way.
     pub(crate) members: Members,
     /// The driver of preemptions, if the operator enabled it and there is a ledger.
-    pub(crate) preempting: Preempting,
+    pub(crate) preempting: PreemptionDriver,
     /// What projects may have of preemptible servers.
     pub(crate) quota: Quota,
     /// What preemptible servers cost.
@@ -140,7 +142,11 @@ impl Selector {
         if answer.is_err() {
             self.quota.forget(&request.servers());
         }
-        self.decisions.record(request, &answer, whole.elapsed());
+        // Otherwise another scheduler answers, and records.
+        if request.caller.ending().is_none() {
+            let elapsed = whole.elapsed();
+            self.decisions.record(|| request.answered(&answer, elapsed));
+        }
         answer
     }
 
@@ -225,7 +231,7 @@ impl Selector {
     }
 
     /// The answer of a request that found room.
-    fn selected(&self, request: &mut SelectRequest, selected: Vec<Vec<Selected>>) -> Value {
+    fn selected(&self, request: &mut SelectRequest, selected: Vec<Vec<SelectedHost>>) -> Value {
         let first = selected.iter().filter_map(|hosts| hosts.first());
         let hosts: Vec<String> = first.map(|selected| selected.host.host.clone()).collect();
         self.leave_group(request, &hosts);

@@ -32,11 +32,11 @@ const MOST: usize = 64;
 /// The consumers that were read ahead, and the requests that are under way. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct ReadAhead {
-    kept: Arc<Mutex<HashMap<Uuid, Kept>>>,
+    kept: Arc<Mutex<HashMap<Uuid, CachedTruth>>>,
     busy: Arc<AtomicUsize>,
 }
 
-struct Kept {
+struct CachedTruth {
     truth: ProviderTruth,
     read: Stopwatch,
     /// How many claims this scheduler had begun on the host.
@@ -59,7 +59,7 @@ impl ReadAhead {
         InFlightGuard(Arc::clone(&self.busy))
     }
 
-    fn kept(&self) -> MutexGuard<'_, HashMap<Uuid, Kept>> {
+    fn kept(&self) -> MutexGuard<'_, HashMap<Uuid, CachedTruth>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -68,7 +68,7 @@ impl ReadAhead {
         kept.retain(|_, kept| kept.read.elapsed() < FRESH);
         if kept.len() < MOST {
             let read = Stopwatch::start();
-            let entry = Kept {
+            let entry = CachedTruth {
                 truth,
                 read,
                 writes,

@@ -4,20 +4,22 @@ use super::members::GroupState;
 use super::prefetch::Prefetch;
 use super::reservations::VictimReservation;
 use super::trial::Trial;
-use crate::decisions::Trail;
+use crate::decisions::{Answer, AnsweredRequest, Trail};
 use crate::evacuate::PreemptionResult;
 use crate::notices::Notices;
 use crate::quota::QuotaRequest;
 use ebbtide_model::DecisionId;
 use ebbtide_nova::schedule::ScheduleCall;
-use ebbtide_nova_cloud::{PlacementQuery, PreemptibleUsage, Selected};
+use ebbtide_nova_cloud::{PlacementQuery, PreemptibleUsage, SelectedHost};
 use ebbtide_nova_objects::{NumaLimits, RpcContext, ScheduleRequest, Selection, reply};
 use ebbtide_openstack::NewClaim;
-use oslo_messaging::{CallEnd, CallState};
+use ebbtide_runtime::clock;
+use oslo_messaging::{CallEnd, CallState, RemoteError};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -233,8 +235,38 @@ impl SelectRequest {
         )
     }
 
+    /// What the request leaves behind for its record, when it has its answer.
+    pub(super) fn answered(
+        self,
+        answer: &Result<Value, RemoteError>,
+        whole: Duration,
+    ) -> AnsweredRequest {
+        let answer = match answer {
+            Ok(_) => Answer::Selected,
+            Err(error) => Answer::Raised {
+                class: error.class.clone(),
+                message: error.message.clone(),
+            },
+        };
+        let mut trail = self.take_trail();
+        trail.took("whole", whole);
+        AnsweredRequest {
+            decision_id: self.decision_id,
+            at: clock::now(),
+            in_the_dark: self.is_in_the_dark(),
+            request_id: self.id,
+            user_id: self.context.user_id.unwrap_or_default(),
+            spec: self.schedule.spec,
+            call: self.call,
+            asked: self.asked,
+            seed: self.seed,
+            answer,
+            trail,
+        }
+    }
+
     /// The reply's result.
-    pub(crate) fn result(&self, selected: &[Vec<Selected>]) -> Value {
+    pub(crate) fn result(&self, selected: &[Vec<SelectedHost>]) -> Value {
         let selections: Vec<Vec<Selection>> = selected
             .iter()
             .map(|hosts| hosts.iter().map(selection).collect())
@@ -243,7 +275,7 @@ impl SelectRequest {
     }
 }
 
-fn selection(selected: &Selected) -> Selection {
+fn selection(selected: &SelectedHost) -> Selection {
     Selection {
         compute_node_uuid: Some(selected.host.uuid.to_string()),
         service_host: selected.host.host.clone(),

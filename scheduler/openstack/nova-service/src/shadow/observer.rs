@@ -4,7 +4,7 @@ use super::answers::Answers;
 use crate::endpoint::{METHODS, follow};
 use crate::select::{Selector, raised};
 use ebbtide_nova_objects::Value as Wire;
-use oslo_messaging::{Endpoint, EndpointTarget, Handled, IncomingCall};
+use oslo_messaging::{Endpoint, EndpointTarget, HandlerFuture, IncomingCall};
 use serde_json::Value;
 
 /// Topic `scheduler`, version 4.5, as [`SchedulerApi`](crate::endpoint::SchedulerApi).
@@ -22,7 +22,7 @@ impl Endpoint for ShadowApi {
         METHODS
     }
 
-    fn handle(&self, call: IncomingCall) -> Handled<'_> {
+    fn handle(&self, call: IncomingCall) -> HandlerFuture<'_> {
         Box::pin(async move {
             if call.method == "select_destinations" {
                 let open = self.answers.arrived();

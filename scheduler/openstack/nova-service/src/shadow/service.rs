@@ -7,7 +7,7 @@ use crate::Tasks;
 use crate::configure::{self, LEDGER};
 use crate::decisions::{DecisionOptions, Decisions};
 use crate::error::NovaServiceError;
-use crate::evacuate::{Evacuations, Preempting};
+use crate::evacuate::{Evacuations, PreemptionDriver};
 use crate::facts::{Database, Facts};
 use crate::market::Market;
 use crate::metrics::Metrics;
@@ -34,7 +34,7 @@ pub struct ShadowService {
     server: RpcServer,
     transport: Transport,
     facts: Facts,
-    preempting: Preempting,
+    preempting: PreemptionDriver,
     decisions: Decisions,
     plugins: NovaServicePlugins,
     /// What waits for nova-scheduler's answers. It ends before what records them.
@@ -76,7 +76,7 @@ impl ShadowService {
         .await?;
         let preempting = match conf.ebbtide.preemption {
             true => victims_of(&facts, ledger, &settings, &tasks, &metrics).await?,
-            false => Preempting::default(),
+            false => PreemptionDriver::default(),
         };
         let decisions = Decisions::start(Some(options), &facts, &tasks, &metrics);
         if let Some(address) = &conf.ebbtide.metrics_listen {
@@ -167,9 +167,9 @@ async fn victims_of(
     settings: &SelectSettings,
     tasks: &Tasks,
     metrics: &Metrics,
-) -> Result<Preempting, NovaServiceError> {
+) -> Result<PreemptionDriver, NovaServiceError> {
     let owner = ledger.register(NAME).await?;
-    Ok(Preempting::ready(Evacuations::new(
+    Ok(PreemptionDriver::ready(Evacuations::new(
         facts.clone(),
         ledger,
         owner,

@@ -1,6 +1,6 @@
 //! Tenant operations and queries for the tests.
 
-use super::world::{IDS, Refused, SimulatedRegion};
+use super::world::{IDS, InputFailure, SimulatedRegion};
 use crate::{
     AdoptServer, CountingIds, CreateServers, CreatedServers, DeleteServer, RegionError, RegionInput,
 };
@@ -16,8 +16,8 @@ impl SimulatedRegion {
     pub(super) fn command<C: RegionInput>(&mut self, command: C) -> Result<C::Reply, RegionError> {
         match self.input(command) {
             Ok(reply) => Ok(reply),
-            Err(Refused::ByRegion(error)) => Err(error),
-            Err(Refused::NotWritten) => panic!("no commit was to fail here"),
+            Err(InputFailure::ByRegion(error)) => Err(error),
+            Err(InputFailure::NotWritten) => panic!("no commit was to fail here"),
         }
     }
 

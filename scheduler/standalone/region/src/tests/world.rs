@@ -21,7 +21,7 @@ pub(super) const IDS: u128 = 0x1d00_0000_0000_4000_8000_0000_0000_0000;
 
 /// Why an input had no effect.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Refused {
+pub(super) enum InputFailure {
     ByRegion(RegionError),
     /// The database could not be written.
     NotWritten,
@@ -143,7 +143,7 @@ impl SimulatedRegion {
     }
 
     /// Handles one input: writes its changes, applies its effects, and checks every invariant.
-    pub(super) fn input<I: RegionInput>(&mut self, input: I) -> Result<I::Reply, Refused> {
+    pub(super) fn input<I: RegionInput>(&mut self, input: I) -> Result<I::Reply, InputFailure> {
         self.log(|| format!("<- {}", checks::short(&input)));
         let outcome = self.region.handle(self.now, &mut self.ids, input);
         let (
@@ -155,13 +155,13 @@ impl SimulatedRegion {
             Ok(outcome) => outcome,
             Err(error) => {
                 checks::nothing_was_changed(self);
-                return Err(Refused::ByRegion(error));
+                return Err(InputFailure::ByRegion(error));
             }
         };
         if !changes.is_empty() && !self.commits() {
             self.log(|| "   the commit fails".to_owned());
             self.restart_scheduler();
-            return Err(Refused::NotWritten);
+            return Err(InputFailure::NotWritten);
         }
         for change in &changes {
             if let Some(words) = checks::short_change(change) {
@@ -255,7 +255,7 @@ impl SimulatedRegion {
         let Some(message) = self.reports.pop_front() else {
             return false;
         };
-        if self.input(Report(message.clone())) == Err(Refused::NotWritten) {
+        if self.input(Report(message.clone())) == Err(InputFailure::NotWritten) {
             self.reports.push_front(message);
         }
         true

@@ -1,6 +1,6 @@
 //! What the controller's actions do to Slurm and the cloud.
 
-use super::{Away, BOOT, Power, Running, Server, Sim};
+use super::{Away, BOOT, Power, RunningJob, Server, Sim};
 use ebbtide_batch::{BatchAction, BatchController, BatchDecisions, job_name};
 use ebbtide_burst::slurm::{JobState, SlurmJob};
 use ebbtide_burst::{BurstAction, PoolServer, RESTING, Status};
@@ -150,7 +150,7 @@ impl Sim {
                     .get(&(*work, *member))
                     .copied()
                     .unwrap_or(20_000);
-                self.jobs.push(Running {
+                self.jobs.push(RunningJob {
                     job,
                     work: *work,
                     member: *member,

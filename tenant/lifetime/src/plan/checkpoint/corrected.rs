@@ -16,7 +16,7 @@ use crate::error::LifetimeError;
 
 /// A solved problem: the table and `M(J, 0)` for every `J`.
 #[derive(Debug)]
-pub(super) struct Corrected {
+pub(super) struct CorrectedTable {
     table: Table,
     fresh: Vec<f64>,
 }
@@ -24,7 +24,7 @@ pub(super) struct Corrected {
 /// A choice's value and its interval in steps.
 type Choice = (f64, usize);
 
-impl Corrected {
+impl CorrectedTable {
     pub(super) fn solve(grid: &Grid) -> Result<Self, LifetimeError> {
         let mut table = grid.table();
         for age in 0..=grid.end {

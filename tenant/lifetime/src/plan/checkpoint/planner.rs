@@ -1,6 +1,6 @@
 //! A solved problem, and the plans in it.
 
-use super::corrected::Corrected;
+use super::corrected::CorrectedTable;
 use super::grid::Grid;
 use super::paper::Paper;
 use super::{CheckpointOptions, EquationReading};
@@ -9,8 +9,8 @@ use crate::error::LifetimeError;
 use crate::plan::{job, not_negative};
 
 #[derive(Debug)]
-enum Solved {
-    Corrected(Corrected),
+enum SolvedTable {
+    Corrected(CorrectedTable),
     Paper(Paper),
 }
 
@@ -19,7 +19,7 @@ enum Solved {
 #[derive(Debug)]
 pub struct Planner {
     pub(super) grid: Grid,
-    solved: Solved,
+    solved: SolvedTable,
 }
 
 /// A plan as long as nothing but the maximum lifetime ends an instance.
@@ -82,9 +82,9 @@ impl Planner {
             });
         }
         let solved = match options.reading {
-            EquationReading::Corrected => Solved::Corrected(Corrected::solve(&grid)?),
-            EquationReading::Paper => Solved::Paper(Paper::solve(&grid, false)?),
-            EquationReading::PaperExactLoss => Solved::Paper(Paper::solve(&grid, true)?),
+            EquationReading::Corrected => SolvedTable::Corrected(CorrectedTable::solve(&grid)?),
+            EquationReading::Paper => SolvedTable::Paper(Paper::solve(&grid, false)?),
+            EquationReading::PaperExactLoss => SolvedTable::Paper(Paper::solve(&grid, true)?),
         };
         Ok(Self { grid, solved })
     }
@@ -107,8 +107,8 @@ impl Planner {
 
     fn at_state(&self, mut left: usize, mut age: usize) -> Schedule {
         let makespan = match &self.solved {
-            Solved::Corrected(solved) => solved.makespan(&self.grid, left, age),
-            Solved::Paper(solved) => solved.makespan(left, age),
+            SolvedTable::Corrected(solved) => solved.makespan(&self.grid, left, age),
+            SolvedTable::Paper(solved) => solved.makespan(left, age),
         };
         let work = left as f64 * self.grid.step;
         let mut intervals = Vec::new();
@@ -144,8 +144,8 @@ impl Planner {
     /// The first interval of the best plan, steps.
     pub(super) fn interval(&self, left: usize, age: usize) -> usize {
         match &self.solved {
-            Solved::Corrected(solved) => solved.interval(&self.grid, left, age),
-            Solved::Paper(solved) => solved.interval(&self.grid, left, age),
+            SolvedTable::Corrected(solved) => solved.interval(&self.grid, left, age),
+            SolvedTable::Paper(solved) => solved.interval(&self.grid, left, age),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Beside servers of a region: the demonstration.
 
-use super::kit::{Ended, Run, TestHarness, printed};
+use super::kit::{Run, RunResult, TestHarness, printed};
 use crate::kit::{create, flavor, preemptible, request, until};
 use ebbtide_integration_tests::{Region, RegionOptions, bin};
 use ebbtide_proto::v1;
@@ -62,11 +62,11 @@ async fn three_times(region: &Region, run: &Run) {
     }
 }
 
-fn way(ended: &Ended, at: usize) -> &serde_json::Value {
+fn way(ended: &RunResult, at: usize) -> &serde_json::Value {
     &ended.json["ways"][at]
 }
 
-fn survived_with_less_lost_than_hourly(ended: &Ended) {
+fn survived_with_less_lost_than_hourly(ended: &RunResult) {
     let said = &ended.output;
     assert_eq!(ended.code, Some(0), "{said}");
     let lives = ended.json["instances"].as_array().unwrap();

@@ -19,7 +19,7 @@ pub(crate) struct Run {
 
 /// What a run came to.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct RunResult {
     pub(crate) code: Option<i32>,
     pub(crate) output: String,
     pub(crate) json: serde_json::Value,
@@ -83,12 +83,12 @@ impl Run {
         .await;
     }
 
-    pub(crate) async fn ended(self) -> Ended {
+    pub(crate) async fn ended(self) -> RunResult {
         // Some runs are preempted three times, each with a restart from a checkpoint.
         let status = self.process.wait_exit(2 * PATIENCE).await.unwrap();
         let said = std::fs::read_to_string(self.process.log_path().unwrap()).unwrap();
         let text = std::fs::read_to_string(&self.result).unwrap();
-        Ended {
+        RunResult {
             code: status.code(),
             output: said,
             json: serde_json::from_str(&text).unwrap_or_default(),

@@ -1,6 +1,6 @@
 //! On this machine alone: signals, crashes, and what goes wrong.
 
-use super::kit::{Ended, TestHarness};
+use super::kit::{RunResult, TestHarness};
 use ebbtide_harness::{ProcessCommand, Signal, eventually};
 use ebbtide_integration_tests::bin;
 use ebbtide_integration_tests::region::PATIENCE;
@@ -26,7 +26,7 @@ fn options(save: &str) -> Vec<&str> {
     ]
 }
 
-fn refused(ended: &Ended, code: &str) {
+fn refused(ended: &RunResult, code: &str) {
     assert_eq!(ended.code, Some(1), "{}", ended.output);
     assert!(ended.output.contains(code), "{}", ended.output);
     assert!(ended.output.contains("next"), "{}", ended.output);

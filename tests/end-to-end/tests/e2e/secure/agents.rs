@@ -3,7 +3,7 @@
 
 use super::kit::soon;
 use ebbtide_bus::{
-    AmqpBus, AmqpConfig, Bus, BusIdentity, Definitions, Login, Outgoing, QueuePrefix,
+    AmqpBus, AmqpConfig, Bus, BusIdentity, Definitions, Login, OutgoingMessage, QueuePrefix,
 };
 use ebbtide_harness::RabbitMq;
 use ebbtide_integration_tests::region::PATIENCE;
@@ -31,7 +31,7 @@ pub(super) async fn connected(broker: &RabbitMq, user: &str, identity: BusIdenti
     AmqpBus::connect(config, PATIENCE).await.unwrap()
 }
 
-pub(crate) fn heartbeat(host: &str) -> Outgoing {
+pub(crate) fn heartbeat(host: &str) -> OutgoingMessage {
     let heartbeat = Heartbeat {
         host: host.to_owned(),
         session: Uuid::from_u128(7),
@@ -44,7 +44,7 @@ pub(crate) fn heartbeat(host: &str) -> Outgoing {
     outgoing(Body::Heartbeat(heartbeat), host)
 }
 
-fn outgoing(body: Body, host: &str) -> Outgoing {
+fn outgoing(body: Body, host: &str) -> OutgoingMessage {
     let id = Uuid::from_u128(99);
     let message = Message {
         id: MessageId(id),
@@ -52,7 +52,7 @@ fn outgoing(body: Body, host: &str) -> Outgoing {
         time: "2026-01-01T00:00:00Z".parse().unwrap(),
         body,
     };
-    Outgoing::cloud_event(id, message.to_bytes().unwrap())
+    OutgoingMessage::cloud_event(id, message.to_bytes().unwrap())
 }
 
 /// Makes the logins of the scheduler and of these hosts' agents, with the rights that `ebbtide

@@ -3,11 +3,15 @@
 
 use super::play::{SettingResult, Summary, above_optimum};
 use super::{DeadlineArgs, seconds};
-use ebbtide_deadline::Recorded;
+use ebbtide_deadline::RecordedSeries;
 use ebbtide_shell::json::Json;
 
 /// Everything. `mean` has the mean cost above the optimum over all jobs, by policy.
-pub(super) fn all(args: &DeadlineArgs, traces: &[Recorded], settings: &[SettingResult]) -> Json {
+pub(super) fn all(
+    args: &DeadlineArgs,
+    traces: &[RecordedSeries],
+    settings: &[SettingResult],
+) -> Json {
     let policies = args.policies();
     let means = policies
         .iter()
@@ -40,7 +44,7 @@ pub(super) fn all(args: &DeadlineArgs, traces: &[Recorded], settings: &[SettingR
         )
 }
 
-fn setting(args: &DeadlineArgs, traces: &[Recorded], result: &SettingResult) -> Json {
+fn setting(args: &DeadlineArgs, traces: &[RecordedSeries], result: &SettingResult) -> Json {
     let each = |trace: Option<usize>| -> Json {
         let policies = result.policies.iter().enumerate();
         Json::object(policies.filter_map(|(policy, kind)| {

@@ -7,7 +7,9 @@ mod tables;
 use crate::error::LabError;
 use clap::{Args, ValueEnum};
 use ebbtide_bag::read::price;
-use ebbtide_deadline::{DeadlineError, HourPrices, PolicyKind, Recorded, SeriesKind, read_runs};
+use ebbtide_deadline::{
+    DeadlineError, HourPrices, PolicyKind, RecordedSeries, SeriesKind, read_runs,
+};
 use ebbtide_model::Money;
 use ebbtide_shell::Context;
 use ebbtide_shell::errors::CliError;
@@ -180,7 +182,7 @@ impl DeadlineArgs {
         }
     }
 
-    fn takes(&self, trace: &Recorded) -> bool {
+    fn takes(&self, trace: &RecordedSeries) -> bool {
         let kind = match self.recorded {
             None => true,
             Some(RecordChoice::Availability) => trace.kind == SeriesKind::Availability,
@@ -220,7 +222,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, CliError> {
     Ok(files)
 }
 
-fn traces(args: &DeadlineArgs) -> Result<Vec<Recorded>, CliError> {
+fn traces(args: &DeadlineArgs) -> Result<Vec<RecordedSeries>, CliError> {
     let mut all = Vec::new();
     for file in files(&args.traces)? {
         let bytes = ebbtide_files::read(&file)?;

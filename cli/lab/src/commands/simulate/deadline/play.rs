@@ -4,8 +4,8 @@ use super::{DeadlineArgs, seconds};
 use crate::error::LabError;
 use crate::progress::ReplayProgress;
 use ebbtide_deadline::{
-    DeadlineError, DeadlineJob, Decider, JobCost, JobEnd, JobTerms, PolicyKind, Recorded, optimum,
-    simulate,
+    DeadlineError, DeadlineJob, Decider, JobCost, JobEnd, JobTerms, PolicyKind, RecordedSeries,
+    optimum, simulate,
 };
 use ebbtide_shell::Context;
 use ebbtide_shell::errors::CliError;
@@ -176,13 +176,13 @@ fn settings(args: &DeadlineArgs) -> Vec<Setting> {
 pub(super) fn all(
     context: &mut Context,
     args: &DeadlineArgs,
-    traces: &[Recorded],
+    traces: &[RecordedSeries],
 ) -> Result<Vec<SettingResult>, CliError> {
     let settings = settings(args);
     let policies = args.policies();
     let mut places = Vec::new();
     for (setting, of) in settings.iter().enumerate() {
-        let short = |trace: &&Recorded| trace.series.starts(of.deadline) == 0;
+        let short = |trace: &&RecordedSeries| trace.series.starts(of.deadline) == 0;
         let short = traces.iter().filter(short).count();
         if short > 0 {
             context.output.say(&format!(
@@ -231,7 +231,7 @@ pub(super) fn all(
 
 fn one(
     args: &DeadlineArgs,
-    trace: &Recorded,
+    trace: &RecordedSeries,
     policies: &[PolicyKind],
     setting: Setting,
     place: &Place,

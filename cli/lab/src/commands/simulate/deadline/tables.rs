@@ -2,7 +2,7 @@
 
 use super::DeadlineArgs;
 use super::play::{SettingResult, Summary, above_optimum};
-use ebbtide_deadline::Recorded;
+use ebbtide_deadline::RecordedSeries;
 use ebbtide_shell::Context;
 use ebbtide_shell::errors::CliError;
 use ebbtide_shell::output::{Format, ListingColumn, TableCell, number, text};
@@ -12,7 +12,7 @@ use ebbtide_shell::render::Tone;
 pub(super) fn all(
     context: &mut Context,
     args: &DeadlineArgs,
-    traces: &[Recorded],
+    traces: &[RecordedSeries],
     settings: &[SettingResult],
 ) -> Result<(), CliError> {
     match context.output.format() {
@@ -137,7 +137,7 @@ fn cells(summary: &Summary) -> [TableCell; 9] {
 /// For each trace and setting the mean cost of each policy above the optimum.
 fn by_trace(
     context: &mut Context,
-    traces: &[Recorded],
+    traces: &[RecordedSeries],
     settings: &[SettingResult],
 ) -> Result<(), CliError> {
     let mut columns = vec![

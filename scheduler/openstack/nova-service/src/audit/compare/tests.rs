@@ -96,7 +96,7 @@ fn a_host_that_gave_away_more_than_it_has_is_named_with_the_amounts() {
 }
 
 #[test]
-fn a_consumer_is_nobodys_unless_it_is_a_server_a_migration_or_a_newcomer() {
+fn a_consumer_is_orphaned_unless_it_is_a_server_a_migration_or_a_newcomer() {
     let (stranger, mut picture) = (Uuid::from_u128(0x99), in_order());
     picture
         .hosts
@@ -149,7 +149,7 @@ fn a_victim_on_its_way_out_may_have_given_its_room_away() {
 }
 
 #[test]
-fn preemptions_that_cannot_be_read_are_driven_by_nobody_or_do_not_move_are_named() {
+fn preemptions_that_cannot_be_read_have_no_driver_or_do_not_move_are_named() {
     let mut picture = in_order();
     picture.rows.push(row(None));
     let newcomer = Uuid::from_u128(0x40);

@@ -1,6 +1,6 @@
 //! What a what-if asks, and what it does not know.
 
-use super::{Clouds, FLAVOR, Flavor, PROJECT, Wanted};
+use super::{Clouds, FLAVOR, Flavor, PROJECT, ServerRequest};
 use crate::over_model::newcomer;
 use crate::{WhatIf, WhatIfError, WhatIfImage};
 use ebbtide_fresh_nova::instance_uuid;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 async fn the_request_of_a_what_if_is_the_conductors() {
     let cloud = Clouds::of_hosts(1).await;
     for group in [None, Some(("anti-affinity", vec![instance_uuid(1)]))] {
-        let wanted = Wanted {
+        let wanted = ServerRequest {
             instances: [1, 2].map(newcomer).into(),
             flavor: Flavor {
                 vcpus: 3,

@@ -50,7 +50,7 @@ impl Guests {
 
 /// What the agent does about an evacuation.
 #[derive(Debug, Clone)]
-enum Deed {
+enum AgentAct {
     /// It ends the guest then.
     Ends(Timestamp, Notice),
     Said(Body),
@@ -60,11 +60,11 @@ impl SeededWorld {
     /// The agent of the host, until the world is over.
     pub(super) async fn play(&self, mut agent: Agent) {
         let mut chance = self.chance(4);
-        let mut deeds: BTreeMap<EvacuationId, Deed> = BTreeMap::new();
+        let mut deeds: BTreeMap<EvacuationId, AgentAct> = BTreeMap::new();
         loop {
             let next = deeds.values().filter_map(|deed| match deed {
-                Deed::Ends(at, _) => Some(*at),
-                Deed::Said(_) => None,
+                AgentAct::Ends(at, _) => Some(*at),
+                AgentAct::Said(_) => None,
             });
             let next = next.min();
             let due = async {
@@ -90,7 +90,7 @@ impl SeededWorld {
         &self,
         agent: &Agent,
         said: Body,
-        deeds: &mut BTreeMap<EvacuationId, Deed>,
+        deeds: &mut BTreeMap<EvacuationId, AgentAct>,
         chance: &mut impl Rng,
     ) {
         match said {
@@ -98,7 +98,7 @@ impl SeededWorld {
             Body::Spare(spare) => {
                 let id = spare.evacuation_id;
                 let said = match deeds.get(&id) {
-                    Some(Deed::Said(said @ Body::Evacuated(_))) => said.clone(),
+                    Some(AgentAct::Said(said @ Body::Evacuated(_))) => said.clone(),
                     _ => Body::Spared(Spared {
                         evacuation_id: id,
                         host: HOST.to_owned(),
@@ -110,7 +110,7 @@ impl SeededWorld {
                     spare.server_id,
                     said.event_type()
                 ));
-                deeds.insert(id, Deed::Said(said.clone()));
+                deeds.insert(id, AgentAct::Said(said.clone()));
                 agent.says(said).await;
             }
             other => panic!("the agent was told {other:?}"),
@@ -121,14 +121,14 @@ impl SeededWorld {
         &self,
         agent: &Agent,
         notice: Notice,
-        deeds: &mut BTreeMap<EvacuationId, Deed>,
+        deeds: &mut BTreeMap<EvacuationId, AgentAct>,
         chance: &mut impl Rng,
     ) {
         self.is_for_something(&notice).await;
         let id = notice.evacuation_id;
         match deeds.get(&id) {
-            Some(Deed::Ends(..)) => return,
-            Some(Deed::Said(said)) => return agent.says(said.clone()).await,
+            Some(AgentAct::Ends(..)) => return,
+            Some(AgentAct::Said(said)) => return agent.says(said.clone()).await,
             None => {}
         }
         if !self.guests().runs(notice.server_id.0) {
@@ -150,13 +150,13 @@ impl SeededWorld {
                     still_running: true,
                     late_attempt: None,
                 });
-                deeds.insert(id, Deed::Said(said.clone()));
+                deeds.insert(id, AgentAct::Said(said.clone()));
                 agent.says(said).await;
             }
             _ => {
                 let grace = chance.random_range(0..600);
                 let at = Timestamp::from_millis(now().as_millis() + grace);
-                deeds.insert(id, Deed::Ends(at, notice));
+                deeds.insert(id, AgentAct::Ends(at, notice));
             }
         }
     }
@@ -191,11 +191,11 @@ impl SeededWorld {
         self.promise(taken, || format!("{server} has a notice before the swap"));
     }
 
-    async fn ends_due(&self, agent: &Agent, deeds: &mut BTreeMap<EvacuationId, Deed>) {
+    async fn ends_due(&self, agent: &Agent, deeds: &mut BTreeMap<EvacuationId, AgentAct>) {
         let due: Vec<(EvacuationId, Notice)> = deeds
             .iter()
             .filter_map(|(id, deed)| match deed {
-                Deed::Ends(at, notice) if *at <= now() => Some((*id, notice.clone())),
+                AgentAct::Ends(at, notice) if *at <= now() => Some((*id, notice.clone())),
                 _ => None,
             })
             .collect();
@@ -223,7 +223,7 @@ impl SeededWorld {
                 .model(|model| write(model, server, &[]));
             assert_eq!(freed, 204);
             let said = evacuated(HOST, id, notice.server_id);
-            deeds.insert(id, Deed::Said(said.clone()));
+            deeds.insert(id, AgentAct::Said(said.clone()));
             agent.says(said).await;
         }
     }

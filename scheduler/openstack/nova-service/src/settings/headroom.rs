@@ -1,10 +1,22 @@
 //! What `[ebbtide] headroom` says.
 
+use ebbtide_model::Seconds;
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 /// Most servers of one rule. Each look plans a request for all of them.
 const MOST: u32 = 1000;
+
+/// What the operator wants free.
+#[derive(Debug, Clone)]
+pub(crate) struct HeadroomOptions {
+    pub(crate) rules: Vec<HeadroomRule>,
+    /// Interval of the looks.
+    pub(crate) every: Duration,
+    /// How long it takes until room is made: what comes meanwhile has to find it.
+    pub(crate) lead: Seconds,
+}
 
 /// So many servers of a flavor are to find room at once, on the hosts of an aggregate or on all.
 /// Written as `FLAVOR:SERVERS` or `FLAVOR@AGGREGATE:SERVERS`, where `SERVERS` is a number or a

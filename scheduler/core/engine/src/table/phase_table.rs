@@ -39,7 +39,7 @@ struct Shapes([u16; WIDE]);
 
 /// See the module's text.
 #[derive(Debug, Clone)]
-pub(crate) struct Lanes {
+pub(crate) struct PhaseTable {
     period_ms: i64,
     spans: Vec<Span>,
     phases: Vec<[u16; WIDE]>,
@@ -55,7 +55,7 @@ pub(crate) struct Lanes {
     ancient: bool,
 }
 
-impl Default for Lanes {
+impl Default for PhaseTable {
     fn default() -> Self {
         Self {
             period_ms: DEFAULT_PERIOD_MS,
@@ -70,7 +70,7 @@ impl Default for Lanes {
     }
 }
 
-impl Lanes {
+impl PhaseTable {
     /// The billing period in milliseconds.
     pub(crate) fn period_ms(&self) -> i64 {
         self.period_ms

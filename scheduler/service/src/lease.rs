@@ -23,11 +23,11 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// Whether this scheduler is on duty. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Duty {
+pub(crate) struct HeldLease {
     lease: Arc<watch::Sender<Option<Lease>>>,
 }
 
-impl Duty {
+impl HeldLease {
     pub(crate) fn new(lease: Option<Lease>) -> Self {
         Self {
             lease: Arc::new(watch::Sender::new(lease)),
@@ -155,7 +155,7 @@ impl Means {
 /// database would refuse the write.
 pub(crate) fn start(
     applicant: LeaseApplicant,
-    duty: Duty,
+    duty: HeldLease,
     bus: watch::Receiver<BusStatus>,
     written: CancellationToken,
     tasks: &Tasks,
@@ -204,7 +204,7 @@ pub(crate) fn start(
     });
 }
 
-async fn give_back(applicant: &LeaseApplicant, duty: &Duty, lease: &Lease) {
+async fn give_back(applicant: &LeaseApplicant, duty: &HeldLease, lease: &Lease) {
     duty.lost();
     if let Err(error) = applicant.store.release_lease(lease).await {
         tracing::warn!(
@@ -217,7 +217,7 @@ async fn give_back(applicant: &LeaseApplicant, duty: &Duty, lease: &Lease) {
 /// `renewed`: time since the last renewal.
 async fn renew(
     applicant: &LeaseApplicant,
-    duty: &Duty,
+    duty: &HeldLease,
     lease: &Lease,
     renewed: &mut Stopwatch,
     tasks: &Tasks,

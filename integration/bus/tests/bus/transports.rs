@@ -1,4 +1,4 @@
-//! The carriers under test, dressed alike for the suite.
+//! The transports under test, dressed alike for the suite.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::support::{PATIENCE, shared_broker, status, unique_prefix};
 
 /// One broker of whatever kind, with a prefix that only this test uses.
 #[async_trait]
-pub trait Carrier: Sync {
+pub trait BusTransport: Sync {
     /// Opens another bus on the same broker.
     async fn connect(&self) -> Arc<dyn Bus>;
     /// Breaks the connections of all buses that were opened so far. They heal by themselves.
@@ -40,7 +40,7 @@ impl InProcess {
 }
 
 #[async_trait]
-impl Carrier for InProcess {
+impl BusTransport for InProcess {
     async fn connect(&self) -> Arc<dyn Bus> {
         let bus = Arc::new(self.broker.connect());
         self.buses.lock().unwrap().push(Arc::clone(&bus));
@@ -84,7 +84,7 @@ impl Amqp {
 }
 
 #[async_trait]
-impl Carrier for Amqp {
+impl BusTransport for Amqp {
     async fn connect(&self) -> Arc<dyn Bus> {
         let bus = AmqpBus::connect(config(&[&self.url]), PATIENCE)
             .await
