@@ -1,7 +1,8 @@
 //! The engine alone against traces: the recorded first-fit placements, and a tiny trace whose
 //! outcome can be told by hand.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
+// All of this file is tests; helpers too may fail loudly.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use ebbtide_engine::{EngineConfig, RankingPolicy};
 use ebbtide_model::Seconds;

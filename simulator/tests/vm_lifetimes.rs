@@ -1,7 +1,8 @@
 //! What the two modules that use lifetime models gain, measured by what a trace says about how long
 //! each VM would have run: models are fitted to one replay, and used in replays of other traces.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
+// All of this file is tests; helpers too may fail loudly.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 #![allow(
     clippy::print_stdout,
     reason = "the figures of docs/plugins/weighers.md and docs/plugins/cost-modules.md"

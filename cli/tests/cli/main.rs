@@ -1,6 +1,7 @@
 //! The command against a region that the test plays: what it asks, what it prints, how it ends.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // All of this is tests; helpers too may fail loudly.
+// All of this is tests; helpers too may fail loudly.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 #![allow(clippy::disallowed_methods)] // The fake region starts its server as it likes.
 #![allow(unreachable_pub)]
 

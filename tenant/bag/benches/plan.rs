@@ -1,6 +1,7 @@
 //! Plans for 10,000 tasks over 15 types: the goal is under two seconds.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr)] // A benchmark that cannot plan has nothing to measure.
+// A benchmark that cannot plan has nothing to measure.
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use ebbtide_bag::simulate::{Scenario, simulate};

@@ -116,7 +116,8 @@ fn in_march(seconds: f64) -> String {
     )
 }
 
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Small numbers that are never negative.
+// Small numbers that are never negative.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn whole(number: f64) -> usize {
     number as usize
 }

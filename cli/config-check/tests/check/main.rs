@@ -1,6 +1,7 @@
 //! The registry against the programs, and every finding against a file that has it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // All of this is tests; helpers too may fail loudly.
+// All of this is tests; helpers too may fail loudly.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 #![allow(unreachable_pub)]
 
 mod any_text;

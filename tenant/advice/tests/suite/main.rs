@@ -1,6 +1,7 @@
 //! Advice from lives of known distributions: right, calibrated, bounded, and silent about others.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // All of this is tests; helpers too may fail loudly.
+// All of this is tests; helpers too may fail loudly.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod answers;
 mod calibration;

@@ -1,5 +1,5 @@
-//! Comments and docstrings have at most 100 columns, in every language of the tree. The formatters
-//! hold code only.
+//! Comments, docstrings and the prose of Markdown pages have at most 100 columns. So have comments
+//! that follow code. The formatters hold code only.
 
 use super::root;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,13 @@ enum Language {
     Hash,
     /// `#`, and docstrings.
     Python,
+    /// Prose: no tables, no code.
+    Markdown,
 }
+
+/// Markdown that is not wrapped. The book's table of contents has a line for each page; a program
+/// writes the other page.
+const UNWRAPPED: [&str; 2] = ["docs/SUMMARY.md", "docs/reference/configuration.md"];
 
 /// The language by the file's ending, or by the first line of a script without one.
 fn language(path: &Path) -> Option<Language> {
@@ -23,6 +29,10 @@ fn language(path: &Path) -> Option<Language> {
         Some("rs" | "proto" | "wit") => return Some(Language::Slashes),
         Some("sh" | "toml") => return Some(Language::Hash),
         Some("py") => return Some(Language::Python),
+        Some("md") => {
+            let is_wrapped = !UNWRAPPED.iter().any(|file| path.ends_with(file));
+            return is_wrapped.then_some(Language::Markdown);
+        }
         Some(_) => return None,
         None => {}
     }
@@ -40,6 +50,7 @@ fn long_lines(language: Language, text: &str) -> Vec<usize> {
     let mark = match language {
         Language::Slashes => "//",
         Language::Hash | Language::Python => "#",
+        Language::Markdown => return long_prose(text),
     };
     let (mut in_string, mut in_docstring) = (false, false);
     let mut found = Vec::new();
@@ -55,11 +66,50 @@ fn long_lines(language: Language, text: &str) -> Vec<usize> {
             }
             in_docstring &= in_string;
         }
+        comment |= !in_string && has_trailing_comment(line, mark);
         if comment && line.chars().count() > COLUMNS {
             found.push(at + 1);
         }
     }
     found
+}
+
+/// The numbers of the lines of prose that are too long and that a space would let end earlier.
+fn long_prose(text: &str) -> Vec<usize> {
+    let mut in_code = false;
+    let mut found = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let content = line.trim_start();
+        in_code ^= content.starts_with("```");
+        let is_prose = !in_code && !content.starts_with(['|', '#']) && !content.starts_with("<!--");
+        let head: String = content.chars().take(COLUMNS).collect();
+        if is_prose && line.chars().count() > COLUMNS && head.contains(' ') {
+            found.push(at + 1);
+        }
+    }
+    found
+}
+
+/// Whether a comment follows code on the line. A mark within a quoted text begins none.
+fn has_trailing_comment(line: &str, mark: &str) -> bool {
+    let mut quote = None;
+    let mut before = ' ';
+    let mut rest = line.char_indices();
+    while let Some((at, c)) = rest.next() {
+        match quote {
+            Some(open) if c == open => quote = None,
+            Some(_) if c == '\\' => {
+                rest.next();
+            }
+            Some(_) => {}
+            None if before.is_whitespace() && line[at..].starts_with(mark) => return true,
+            // An apostrophe quotes where the mark is `#`. In Rust it is a lifetime or a character.
+            None if c == '"' && before != '\'' || c == '\'' && mark == "#" => quote = Some(c),
+            None => {}
+        }
+        before = c;
+    }
+    false
 }
 
 /// All files of the tree but what is built or cloned into it.
@@ -81,7 +131,7 @@ fn files(dir: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn comments_and_docstrings_have_at_most_100_columns() {
+fn comments_docstrings_and_prose_have_at_most_100_columns() {
     let mut all = Vec::new();
     files(&root(), &mut all);
     let mut long = Vec::new();
@@ -109,8 +159,18 @@ fn a_long_comment_is_seen_and_a_long_string_is_none() {
     let long = "word ".repeat(30);
     let slashes = format!("let a = \"{long}\";\n    /// {long}\n// short\n");
     assert_eq!(long_lines(Language::Slashes, &slashes), [2]);
+    let trailing =
+        format!("let a = 1; // {long}\nlet b = \"a // {long}\";\nlet c = '\"'; // {long}\n");
+    assert_eq!(long_lines(Language::Slashes, &trailing), [1, 3]);
     let hash = format!("echo '{long}'\n# {long}\n");
     assert_eq!(long_lines(Language::Hash, &hash), [2]);
+    let trailing = format!("run # {long}\necho 'a # {long}'\n");
+    assert_eq!(long_lines(Language::Hash, &trailing), [1]);
+    let prose = format!(
+        "{long}\n| {long} |\n```console\n{long}\n```\n{}\nshort\n- {long}\n",
+        "x".repeat(120)
+    );
+    assert_eq!(long_lines(Language::Markdown, &prose), [1, 8]);
     let python = format!(
         "\"\"\"Short.\n\n{long}\n\"\"\"\nQUERY = \"\"\"\n# {long}\n\"\"\"\n# {long}\n\
          def one():\n    \"\"\"{long}\"\"\"\n    return '{long}'\n"
