@@ -59,9 +59,9 @@ impl QueryConnections {
     /// Gives back what is kept now: the pool finds out that another server is used.
     pub fn renew(&self) {
         match &self.0 {
-            Way::MySql(held) => held.renew(),
-            Way::Postgres(held) => held.renew(),
-            Way::Pool(_) => {}
+            ConnectionKind::MySql(held) => held.renew(),
+            ConnectionKind::Postgres(held) => held.renew(),
+            ConnectionKind::Pool(_) => {}
         }
     }
 
