@@ -1,22 +1,22 @@
 //! Hosts that operators remove for good.
 
 use super::checks::everything_is_over;
-use super::world::{World, normal, spot};
+use super::world::{SimulatedRegion, normal, spot};
 use crate::{ReadmitHost, RegionError, RemoveHost};
 use ebbtide_model::{CloudEvent, HostHealth, ServerStatus};
 
-fn remove(world: &mut World, host: &str) -> Result<(), RegionError> {
+fn remove(world: &mut SimulatedRegion, host: &str) -> Result<(), RegionError> {
     world.command(RemoveHost(host.to_owned()))
 }
 
 /// The reason of a refusal with the code of hosts in use.
-fn refusal(world: &mut World, host: &str) -> String {
+fn refusal(world: &mut SimulatedRegion, host: &str) -> String {
     let error = remove(world, host).unwrap_err();
     assert_eq!(error.code(), "EB-REGION-009", "{error}");
     error.to_string()
 }
 
-fn refused_agents(world: &World) -> usize {
+fn refused_agents(world: &SimulatedRegion) -> usize {
     let is_refusal = |event: &&CloudEvent| {
         matches!(
             event,
@@ -31,7 +31,7 @@ fn refused_agents(world: &World) -> usize {
 
 #[test]
 fn a_host_with_servers_evacuations_or_a_live_agent_stays() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     let pet = world.create(&normal(2));
     world.run(5);
     assert!(refusal(&mut world, "host-a").contains("servers on it: 1"));
@@ -48,11 +48,11 @@ fn a_host_with_servers_evacuations_or_a_live_agent_stays() {
 
 #[test]
 fn a_lost_host_goes_with_the_servers_that_were_deleted_since() {
-    let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4), ("host-b", 4)]);
     let lost = world.create(&normal(4));
     let other = world.create(&normal(4));
     world.run(5);
-    let on = |world: &World, id| world.region.server(id).unwrap().host.clone().unwrap();
+    let on = |world: &SimulatedRegion, id| world.region.server(id).unwrap().host.clone().unwrap();
     let (host, stays) = (on(&world, lost), on(&world, other));
     world.host(&host).crash();
     world.run(100);
@@ -82,7 +82,7 @@ fn a_lost_host_goes_with_the_servers_that_were_deleted_since() {
 
 #[test]
 fn an_agent_of_a_removed_host_is_refused_until_the_host_is_readmitted() {
-    let mut world = World::new(&[("host-a", 4)]);
+    let mut world = SimulatedRegion::new(&[("host-a", 4)]);
     world.host("host-a").crash();
     world.run(100);
     remove(&mut world, "host-a").unwrap();
