@@ -4,7 +4,7 @@
 set -euo pipefail
 cd -- "$(dirname -- "$(readlink -f -- "$0")")/../.."
 # Vectors that were computed from the papers, and what our own programs write.
-ours='^(scheduler/core/engine/vectors|tenant/(bag|checkpointing|elastic|lifetime)/tests/vectors|fuzz/(regressions|seeds/(bag|batch|bus_message|lifetimes|run_record)))/'
+ours='^(scheduler/core/engine/vectors|tests/end-to-end/recorded|tenant/(bag|checkpointing|elastic|lifetime)/tests/vectors|fuzz/(regressions|seeds/(bag|batch|bus_message|lifetimes|run_record)))/'
 
 named=$(grep -oE '^ +[a-z_-]+/[^ ,]+(, [a-z]+/[^ ,]+)*' NOTICE | tr -d ' ' | tr ',' '\n')
 wrong=()
