@@ -28,6 +28,11 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
     ("README.md", "source .devstack/env", REGION),
     ("README.md", "./devstack/openstack up", SYSTEM),
     ("README.md", "ebbtide-lab bench preempt", MEASURED),
+    (
+        "docs/operate/sizing.md",
+        "ebbtide-lab bench sizing",
+        MEASURED,
+    ),
     ("README.md", "./devstack/test", SYSTEM),
     (
         "docs/reference/benchmarks.md",
