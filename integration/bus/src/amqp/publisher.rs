@@ -22,8 +22,8 @@ pub(crate) const USER_HEADER: &str = "ebbtide-dead-letter-user";
 /// Header with [`DeadLetterNote::cut_from_bytes`], as text.
 pub(crate) const BYTES_HEADER: &str = "ebbtide-dead-letter-bytes";
 
-/// Header with [`OutgoingMessage::traceparent`], by the name that W3C's Trace Context for AMQP gives
-/// it.
+/// Header with [`OutgoingMessage::traceparent`], by the name that W3C's Trace Context for AMQP
+/// gives it.
 pub(crate) const TRACE_HEADER: &str = "traceparent";
 /// A longer text is no context: that of version 00 has 55 bytes, and later versions may add parts.
 pub(crate) const MAX_TRACE_BYTES: usize = 256;
