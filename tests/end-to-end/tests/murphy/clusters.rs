@@ -174,13 +174,7 @@ async fn happen(mut cluster: Cluster, nodes: usize) {
     flavors(&mut client).await;
     verification::until_hosts_are_up(&mut client, hosts.len()).await;
     cluster.verify().await;
-    let dirs = hosts
-        .iter()
-        .map(|host| (host.clone(), region.agent_dir(host)))
-        .collect();
-    let capacity = [("VCPU", 8), ("MEMORY_MB", 8000), ("DISK_GB", 80)];
-    let capacity = BTreeMap::from(capacity.map(|(class, has)| (class.to_owned(), has)));
-    let watch = Watch::start(dirs, capacity);
+    let watch = Watch::start(&region, &hosts);
     let (ledger, over) = (
         Arc::new(Ledger::default()),
         Arc::new(AtomicBool::new(false)),

@@ -14,7 +14,6 @@ use ebbtide_harness::Deadline;
 use ebbtide_integration_tests::{Database, Region, RegionOptions};
 use futures::FutureExt as _;
 use futures::future::join_all;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -69,13 +68,7 @@ async fn upgrade(database: Database) {
     let mut client = RetryingClient::of(&ready, 0);
     flavors(&mut client).await;
     verification::until_hosts_are_up(&mut client, hosts.len()).await;
-    let dirs = hosts
-        .iter()
-        .map(|host| (host.clone(), region.agent_dir(host)))
-        .collect();
-    let capacity = [("VCPU", 8), ("MEMORY_MB", 8000), ("DISK_GB", 80)];
-    let capacity = BTreeMap::from(capacity.map(|(class, has)| (class.to_owned(), has)));
-    let watch = Watch::start(dirs, capacity);
+    let watch = Watch::start(&region, &hosts);
     let (ledger, over) = (
         Arc::new(Ledger::default()),
         Arc::new(AtomicBool::new(false)),

@@ -1,5 +1,6 @@
 //! A witness: reads the files of agents and hypervisors all the time, and asks no scheduler.
 
+use ebbtide_integration_tests::Region;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -74,8 +75,15 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Looks at these hosts, each of which has so much.
-    pub(crate) fn start(hosts: Vec<(String, PathBuf)>, capacity: BTreeMap<String, u64>) -> Self {
+    /// Looks at these hosts, each of which has what agents of a region have.
+    pub(crate) fn start(region: &Region, hosts: &[String]) -> Self {
+        let hosts: Vec<(String, PathBuf)> = hosts
+            .iter()
+            .map(|host| (host.clone(), region.agent_dir(host)))
+            .collect();
+        let capacity = [("VCPU", 8), ("MEMORY_MB", 8000), ("DISK_GB", 80)];
+        let capacity: BTreeMap<String, u64> =
+            BTreeMap::from(capacity.map(|(class, has)| (class.to_owned(), has)));
         let over = Arc::new(AtomicBool::new(false));
         let until = Arc::clone(&over);
         let thread = std::thread::spawn(move || {
