@@ -6,6 +6,7 @@
 //! deletion of the row. Agents identify messages by their contents.
 
 use crate::Tasks;
+use crate::error::ServiceError;
 use crate::fail_points;
 use crate::metrics::Metrics;
 use crate::region_actor::RegionActor;
@@ -224,17 +225,8 @@ impl Sender {
                     fail_points::confirmed(&message);
                     self.outbox.sent(message.id);
                     self.metrics.published();
-                    let news = OutboxConfirmation {
-                        id: message.id,
-                        evacuation_id: message.evacuation_id,
-                    };
-                    // If this is not written, the row stays and the message is sent once more after
-                    // a restart.
-                    if let Err(error) = self.region_actor.submit(news).await {
-                        tracing::debug!(
-                            "message {} was confirmed while stopping: {error}",
-                            message.id
-                        );
+                    if !self.confirm(&message, tasks).await {
+                        break;
                     }
                 }
                 Err(error) => {
@@ -254,6 +246,40 @@ impl Sender {
         self.outbox.release(host);
     }
 
+    /// Lets the region actor write that the broker has confirmed a message. Does not wait for it,
+    /// so that the confirmations of several messages are one commit. False if the scheduler stops:
+    /// the row stays, and the next scheduler sends the message once more.
+    async fn confirm(&self, message: &OutboxMessage, tasks: &Tasks) -> bool {
+        let confirmation = OutboxConfirmation {
+            id: message.id,
+            evacuation_id: message.evacuation_id,
+        };
+        let Ok(answered) = self.region_actor.submit(confirmation).await else {
+            return false;
+        };
+        let (actor, stop) = (self.region_actor.clone(), tasks.clone());
+        tasks.spawn("outbox-confirmation", async move {
+            let mut written = answered.await;
+            // The region in memory outlives a write that did not begin. Nothing reads the row anew
+            // then, and it would stay for as long as this scheduler is on duty.
+            while let Ok(Err(error)) = &written
+                && is_worth_repeating(error)
+                && pause(stop.stop(), RETRY_PAUSE).await
+            {
+                let id = confirmation.id;
+                tracing::warn!(
+                    code = error.code(),
+                    "message {id} is sent, not noted: {error}"
+                );
+                let Ok(answered) = actor.submit(confirmation).await else {
+                    return;
+                };
+                written = answered.await;
+            }
+        });
+        true
+    }
+
     async fn send(&self, host: &str, message: &OutboxMessage) -> Result<(), BusError> {
         let queue = self.prefix.agent(host)?;
         let mut span = span_of(message);
@@ -271,6 +297,15 @@ impl Sender {
         };
         sent.inspect_err(|error| span.fail(|| error.to_string()))
     }
+}
+
+/// False if the row is not this scheduler's concern any more: the scheduler that comes on duty, which
+/// may be this one, reads it and sends the message once more.
+fn is_worth_repeating(error: &ServiceError) -> bool {
+    matches!(
+        error,
+        ServiceError::NotWritten { .. } | ServiceError::NotRead { .. }
+    )
 }
 
 /// The span of one attempt to send a message, if the message belongs to a trace.

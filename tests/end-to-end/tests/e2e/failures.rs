@@ -204,6 +204,57 @@ async fn a_broker_killed_in_the_middle_loses_nothing() {
     nothing_is_overcommitted(&region).await;
 }
 
+/// The database refuses to note that a message was sent. The row of the message is deleted when the
+/// database takes writes again, without a restart.
+#[tokio::test]
+async fn a_message_whose_confirmation_cannot_be_written_is_noted_later() {
+    let (database, broker) = tokio::join!(MariaDb::start(), RabbitMq::start());
+    let (database, broker) = (database.unwrap(), broker.unwrap());
+    // An account that may not write to a read-only server.
+    for grant in [
+        "CREATE USER 'plain'@'127.0.0.1' IDENTIFIED BY 'plain'",
+        "GRANT ALL PRIVILEGES ON ebbtide.* TO 'plain'@'127.0.0.1'",
+    ] {
+        database.execute(grant).await.unwrap();
+    }
+    let options = RegionOptions {
+        database_url: Some(database.url().replace("ebbtide:ebbtide@", "plain:plain@")),
+        // Longer than the outage: a scheduler that comes on duty reads all rows anew.
+        database_options: "lease_seconds = 60".to_owned(),
+        broker_url: Some(broker.url()),
+        ..RegionOptions::default()
+    };
+    let region = Region::start(options).await.unwrap();
+    preemptible(&region, "p.small", 1, 0).await;
+    broker.freeze().unwrap();
+    let (created, decision) = create(&region, "meanwhile", request("p.small", 1)).await;
+    let set = "SET GLOBAL read_only = ON";
+    database.execute(set).await.unwrap();
+    broker.thaw().unwrap();
+    let host = region.agent_dir(&decision.placements[0].host);
+    // So long the outage lasts: the broker has confirmed the message to the agent.
+    eventually(PATIENCE, async || {
+        let state = std::fs::read_to_string(host.join("hypervisor.json")).unwrap_or_default();
+        match state.contains(&created[0].id) {
+            true => Ok(()),
+            false => Err("the agent has not started the server".to_owned()),
+        }
+    })
+    .await;
+    let set = "SET GLOBAL read_only = OFF";
+    database.execute(set).await.unwrap();
+    until(&region, &created[0].id, "active").await;
+    eventually(PATIENCE, async || {
+        let mut admin = region.admin().await.map_err(|e| e.to_string())?;
+        let report = admin.audit(v1::AuditRequest {}).await;
+        match report.map_err(|e| e.to_string())?.into_inner() {
+            report if report.unsent_messages == 0 => Ok(()),
+            report => Err(format!("{} unsent messages", report.unsent_messages)),
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_database_that_goes_away_is_an_error_and_no_loss() {
     let mut database = MariaDb::start().await.unwrap();
