@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 const HEAD: &str = "\
 # Configuration
 
-<!-- Written by `ebbtide-manage config explain --output markdown`; a test holds it against that. A key is declared beside the field that holds its value (ARCHITECTURE.md, \"add a configuration key\"). -->
+<!-- Written by `ebbtide-manage config explain --output markdown`; a test holds it against that. A key is declared beside the field that holds its value (docs/development/checklists/key.md). -->
 
 Every key of the scheduler's and the agent's TOML and every option of nova.conf that Ebbtide reads. `ebbtide-manage config explain KEY` shows one,
 `ebbtide-manage config check FILE` judges a file: what the program would refuse, and what is legal and probably not meant ([codes](errors.md#configuration-files)).

@@ -299,8 +299,8 @@ impl Sender {
     }
 }
 
-/// False if the row is not this scheduler's concern any more: the scheduler that comes on duty, which
-/// may be this one, reads it and sends the message once more.
+/// False if the row is not this scheduler's concern any more: the scheduler that comes on duty,
+/// which may be this one, reads it and sends the message once more.
 fn is_worth_repeating(error: &ServiceError) -> bool {
     matches!(
         error,

@@ -1,7 +1,8 @@
 //! Holds the order of the folders: a crate depends on crates of its own layer or of lower ones.
 //!
-//! The layers are those of ARCHITECTURE.md. A dependency of tests may also point to `tests`, which
-//! holds what all tests share. Dependencies from outside that belong to a few crates are here, too.
+//! The layers are those of ARCHITECTURE.md, whose code map lists every crate. A dependency of tests
+//! may also point to `tests`, which holds what all tests share. Dependencies from outside that
+//! belong to a few crates are here, too.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -156,6 +157,35 @@ fn a_dependency_that_belongs_to_a_few_crates_is_in_no_other() {
         let users: BTreeSet<&str> = users.collect();
         let allowed = allowed.iter().copied().collect();
         assert_eq!(users, allowed, "{dependency}: ONLY_IN and CONTRIBUTING.md");
+    }
+}
+
+/// The lines of the code map of ARCHITECTURE.md: the folder of a crate, and the rest of the line.
+fn code_map(page: &str) -> BTreeMap<&str, &str> {
+    let map = page.split("\n## ").find(|part| part.starts_with("Code map"));
+    let lines = map.expect("a code map").lines();
+    let items = lines.filter_map(|line| line.strip_prefix("- `")?.split_once("`: "));
+    items.collect()
+}
+
+#[test]
+fn the_code_map_names_every_crate() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let map = code_map(&page);
+    let metadata = metadata();
+    let directories = directories(&metadata);
+    let folders: BTreeSet<&str> = directories.values().copied().collect();
+    let listed: BTreeSet<&str> = map.keys().copied().collect();
+    assert_eq!(listed, folders, "the code map of ARCHITECTURE.md");
+    for (name, folder) in directories {
+        let last = folder.rsplit('/').next().unwrap_or(folder);
+        let text = map[folder];
+        assert!(
+            name == format!("ebbtide-{last}")
+                || text.starts_with(&format!("`{name}`")),
+            "ARCHITECTURE.md: the line of {folder} has to begin with the crate's name, `{name}`"
+        );
     }
 }
 

@@ -16,11 +16,16 @@ enum Language {
     Python,
     /// Prose: no tables, no code.
     Markdown,
+    /// Every line.
+    WholeMarkdown,
 }
 
 /// Markdown that is not wrapped. The book's table of contents has a line for each page; a program
 /// writes the other page.
 const UNWRAPPED: [&str; 2] = ["docs/SUMMARY.md", "docs/reference/configuration.md"];
+
+/// Markdown whose tables and headings are wrapped, too.
+const WITHOUT_WIDE_TABLES: [&str; 1] = ["ARCHITECTURE.md"];
 
 /// The language by the file's ending, or by the first line of a script without one.
 fn language(path: &Path) -> Option<Language> {
@@ -29,6 +34,9 @@ fn language(path: &Path) -> Option<Language> {
         Some("rs" | "proto" | "wit") => return Some(Language::Slashes),
         Some("sh" | "toml") => return Some(Language::Hash),
         Some("py") => return Some(Language::Python),
+        Some("md") if WITHOUT_WIDE_TABLES.iter().any(|file| path.ends_with(file)) => {
+            return Some(Language::WholeMarkdown);
+        }
         Some("md") => {
             let is_wrapped = !UNWRAPPED.iter().any(|file| path.ends_with(file));
             return is_wrapped.then_some(Language::Markdown);
@@ -51,6 +59,11 @@ fn long_lines(language: Language, text: &str) -> Vec<usize> {
         Language::Slashes => "//",
         Language::Hash | Language::Python => "#",
         Language::Markdown => return long_prose(text),
+        Language::WholeMarkdown => {
+            let lines = text.lines().enumerate();
+            let long = lines.filter(|(_, line)| line.chars().count() > COLUMNS);
+            return long.map(|(at, _)| at + 1).collect();
+        }
     };
     let (mut in_string, mut in_docstring) = (false, false);
     let mut found = Vec::new();
@@ -171,6 +184,9 @@ fn a_long_comment_is_seen_and_a_long_string_is_none() {
         "x".repeat(120)
     );
     assert_eq!(long_lines(Language::Markdown, &prose), [1, 8]);
+    let table = format!("| short |\n| {long} |\n");
+    assert_eq!(long_lines(Language::Markdown, &table), [0; 0]);
+    assert_eq!(long_lines(Language::WholeMarkdown, &table), [2]);
     let python = format!(
         "\"\"\"Short.\n\n{long}\n\"\"\"\nQUERY = \"\"\"\n# {long}\n\"\"\"\n# {long}\n\
          def one():\n    \"\"\"{long}\"\"\"\n    return '{long}'\n"
