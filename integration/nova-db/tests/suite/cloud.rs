@@ -1,6 +1,6 @@
 //! A fresh cloud's databases for each test.
 
-pub(crate) use ebbtide_fresh_nova::{
+pub(crate) use ebbtide_nova_databases::{
     CELL0, CELL1, CloudDatabases, NOVA_26, NOVA_34, RawDatabase, at, compute_uuid, flavor_json,
     instance_uuid, quote,
 };

@@ -3,11 +3,11 @@
 use super::keystone::Cloud;
 use crate::curl::{HttpService, ask};
 use ebbtide_config::CallerLimits;
-use ebbtide_fresh_nova::{CloudDatabases, compute_uuid, instance_uuid};
 use ebbtide_keystone::AuthTokenOptions;
 use ebbtide_model::{
     DecisionId, EvacuationCause, EvacuationId, InterruptionBehaviour, Seconds, ServerId, Timestamp,
 };
+use ebbtide_nova_databases::{CloudDatabases, compute_uuid, instance_uuid};
 use ebbtide_nova_service::CloudReader;
 use ebbtide_nova_service::preemption::{
     Holding, Newcomer, Preemption, PreemptionState, ReplyWhen, Victim, VictimState,

@@ -5,12 +5,12 @@ use super::kit::{HOST, OpenStack, holding, server};
 use crate::advice::{Region, about, last_hour, lives};
 use crate::curl::{HttpService, ask};
 use crate::region::with;
-use ebbtide_fresh_nova::CloudDatabases;
 use ebbtide_model::record::Change;
 use ebbtide_model::{
     EvacuationCause, EvacuationId, InterruptionBehaviour, LifeEnd, PastLife, Seconds, ServerId,
     Timestamp,
 };
+use ebbtide_nova_databases::CloudDatabases;
 use ebbtide_nova_service::preemption::{Preemption, PreemptionState, Victim, VictimState};
 use ebbtide_proto::v1;
 use ebbtide_proto::v1::market_client::MarketClient;

@@ -162,7 +162,9 @@ fn a_dependency_that_belongs_to_a_few_crates_is_in_no_other() {
 
 /// The lines of the code map of ARCHITECTURE.md: the folder of a crate, and the rest of the line.
 fn code_map(page: &str) -> BTreeMap<&str, &str> {
-    let map = page.split("\n## ").find(|part| part.starts_with("Code map"));
+    let map = page
+        .split("\n## ")
+        .find(|part| part.starts_with("Code map"));
     let lines = map.expect("a code map").lines();
     let items = lines.filter_map(|line| line.strip_prefix("- `")?.split_once("`: "));
     items.collect()
@@ -182,8 +184,7 @@ fn the_code_map_names_every_crate() {
         let last = folder.rsplit('/').next().unwrap_or(folder);
         let text = map[folder];
         assert!(
-            name == format!("ebbtide-{last}")
-                || text.starts_with(&format!("`{name}`")),
+            name == format!("ebbtide-{last}") || text.starts_with(&format!("`{name}`")),
             "ARCHITECTURE.md: the line of {folder} has to begin with the crate's name, `{name}`"
         );
     }

@@ -12,10 +12,10 @@ use crate::preemption::{
     Victim, VictimState,
 };
 use ebbtide_bus::{Bus, InProcessBroker, QueuePrefix};
-use ebbtide_fresh_nova::instance_uuid;
 use ebbtide_model::message::Body;
 use ebbtide_model::{EvacuationCause, EvacuationId, InterruptionBehaviour, Seconds, ServerId};
 use ebbtide_nova::model::Options;
+use ebbtide_nova_databases::instance_uuid;
 use ebbtide_placement_model::{Model, ModelRequest};
 use ebbtide_runtime::clock;
 use ebbtide_store::ledger::{Ledger, LedgerRow, NewRow, UpdateResult};

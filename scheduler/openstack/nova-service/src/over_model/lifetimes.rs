@@ -8,11 +8,11 @@ use super::reader;
 use crate::evacuate::{RestingServers, end_of_lifetime};
 use crate::metrics::Metrics;
 use crate::preemption::{Preemption, PreemptionState, VictimState};
-use ebbtide_fresh_nova::{CloudDatabases as Nova, NOVA_34};
 use ebbtide_harness::SharedServers;
 use ebbtide_model::message::{Body, Draining, EvacuationEnd};
 use ebbtide_model::{EvacuationCause, EvacuationId};
 use ebbtide_nova::model::Options;
+use ebbtide_nova_databases::{CloudDatabases as Nova, NOVA_34};
 use ebbtide_store::ledger::UsageFilter;
 use std::time::Duration;
 use uuid::Uuid;
@@ -27,13 +27,13 @@ impl Stage {
             .iter()
             .map(|(key, value)| format!(", \"ebbtide:{key}\": \"{value}\""))
             .collect();
-        let flavor = ebbtide_fresh_nova::flavor_json("true");
+        let flavor = ebbtide_nova_databases::flavor_json("true");
         let flavor = flavor.replace(
             "\"ebbtide:preemptible\": \"true\"",
             &format!("\"ebbtide:preemptible\": \"true\"{keys}"),
         );
         let nova = &self.bench.nova;
-        let flavor = ebbtide_fresh_nova::quote(&nova.cell, &flavor);
+        let flavor = ebbtide_nova_databases::quote(&nova.cell, &flavor);
         let uuid = victim(n);
         let sql =
             format!("UPDATE instance_extra SET flavor = {flavor} WHERE instance_uuid = '{uuid}'");

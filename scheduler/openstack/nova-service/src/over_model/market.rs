@@ -12,11 +12,11 @@ use crate::evacuate::PreemptionDriver;
 use crate::market::{MAX_PRICE_HINT, Market, MarketMaker};
 use crate::preemption::{Preemption, PreemptionState};
 use crate::select::Selector;
-use ebbtide_fresh_nova::{instance_uuid, quote};
 use ebbtide_harness::eventually;
 use ebbtide_market::{MarketConfig, PriceRule};
 use ebbtide_model::{EvacuationCause, Money, Seconds};
 use ebbtide_nova_cloud::DecisionPlugins;
+use ebbtide_nova_databases::{instance_uuid, quote};
 use ebbtide_store::{DecisionStore, PriceFilter, StoreConfig};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -272,7 +272,7 @@ async fn priced(stage: &Stage) {
         .unwrap();
     for n in 1..=4 {
         let nova = &stage.bench.nova;
-        let text = ebbtide_fresh_nova::flavor_json("true");
+        let text = ebbtide_nova_databases::flavor_json("true");
         let mut known: Value = serde_json::from_str(&text).unwrap();
         named(&mut known, &flavor.name, &flavor.id.to_string());
         let text = quote(&nova.cell, &known.to_string());

@@ -13,13 +13,13 @@ use crate::reclaims::{
 };
 use async_trait::async_trait;
 use ebbtide_engine::HostReclaim;
-use ebbtide_fresh_nova::{CloudDatabases as Nova, NOVA_34};
 use ebbtide_harness::SharedServers;
 use ebbtide_model::{
     BudgetScope, DisruptionBudget, EvacuationCause, Reclaim, ReclaimDeadline, ReclaimTerms,
     Seconds, ServerId, StayReason,
 };
 use ebbtide_nova::model::Options;
+use ebbtide_nova_databases::{CloudDatabases as Nova, NOVA_34};
 use ebbtide_openstack::OpenStackError;
 use ebbtide_runtime::clock;
 use std::collections::{BTreeMap, BTreeSet};

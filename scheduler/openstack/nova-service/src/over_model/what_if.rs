@@ -10,9 +10,9 @@ use crate::preemption::{Preemption, PreemptionPolicy, ReplyWhen};
 use crate::settings::SelectSettings;
 use crate::{WhatIf, WhatIfError, WhatIfImage};
 use ebbtide_bus::{InProcessBroker, QueuePrefix};
-use ebbtide_fresh_nova::instance_uuid;
 use ebbtide_model::{BudgetScope, Decision, DecisionOutcome, DisruptionBudget, Seconds, ServerId};
 use ebbtide_nova::model::Options;
+use ebbtide_nova_databases::instance_uuid;
 use ebbtide_store::ledger::Ledger;
 use oslo_messaging::{IncomingCall, RemoteError};
 use rand::{RngExt, SeedableRng};
@@ -129,10 +129,10 @@ impl Clouds {
         let sql = format!("UPDATE instances SET node = 'node{on}' WHERE id = {n}");
         nova.cell.sql(&sql).await;
         if !preemptible {
-            let flavor = ebbtide_fresh_nova::flavor_json("false");
+            let flavor = ebbtide_nova_databases::flavor_json("false");
             let sql = format!(
                 "UPDATE instance_extra SET flavor = {} WHERE instance_uuid = '{uuid}'",
-                ebbtide_fresh_nova::quote(&nova.cell, &flavor)
+                ebbtide_nova_databases::quote(&nova.cell, &flavor)
             );
             nova.cell.sql(&sql).await;
         }

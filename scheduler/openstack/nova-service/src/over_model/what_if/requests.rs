@@ -3,8 +3,8 @@
 use super::{Clouds, FLAVOR, Flavor, PROJECT, ServerRequest};
 use crate::over_model::newcomer;
 use crate::{WhatIf, WhatIfError, WhatIfImage};
-use ebbtide_fresh_nova::instance_uuid;
 use ebbtide_model::ServerId;
+use ebbtide_nova_databases::instance_uuid;
 use ebbtide_nova_objects::{SelectDestinations, Value as Wire};
 use serde_json::Value;
 use std::collections::BTreeMap;
