@@ -229,11 +229,8 @@ impl AgentCore {
         let id = notice.evacuation_id;
         let known = self.evacuations.remove(&id);
         let mut e = known.unwrap_or_else(|| {
-            let phase = EvacuationPhase::ReleasedEarly;
-            let mut e = self.new_evacuation(id, notice.server_id, command, None, phase);
-            // This is an ordinary first notice: no release arrived before it.
-            e.record.phase = EvacuationPhase::Notified { released: false };
-            e
+            let phase = EvacuationPhase::Notified { released: false };
+            self.new_evacuation(id, notice.server_id, command, None, phase)
         });
         if Self::contradicts(transition, &e, notice.server_id, token) {
             self.evacuations.insert(id, e);

@@ -92,7 +92,7 @@ fn line(
     }
 }
 
-/// A value holds until the next one begins.
+/// The corners of a step line: a value holds until the next point.
 fn stairs(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let mut stairs = Vec::with_capacity(points.len() * 2);
     let mut before = None;
@@ -106,9 +106,9 @@ fn stairs(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     stairs
 }
 
-/// The same picture with fewer points: of those that fall into one column of pixels one after
-/// another the first, the lowest, the highest and the last. A year of prices is a tenth of the size
-/// then.
+/// The path with at most four points for each run within one column of pixels: the first, the
+/// lowest, the highest and the last. The picture stays the same, and the chart of a year of prices
+/// is a tenth of the size.
 fn thinned(path: Vec<(i32, i32)>) -> Vec<(i32, i32)> {
     let mut thin: Vec<(i32, i32)> = Vec::new();
     for column in path.chunk_by(|a, b| a.0 == b.0) {
@@ -319,8 +319,8 @@ fn rows(chart: &mut Chart<'_, '_>, row: &BarSeries, (x, y): Axes<'_>) -> Result<
             .map_err(gave_up)?;
         let room = lower.0 - upper.0;
         if !span.hollow && room > 3 {
-            // A thin rim tells rectangles apart that touch; it would cover those that are hardly
-            // wider than itself.
+            // A thin rim separates rectangles that touch. Very narrow rectangles have none: the
+            // rim would cover them.
             let rim = WHITE.mix(0.8).stroke_width(1);
             area.draw(&Rectangle::new([upper, lower], rim))
                 .map_err(gave_up)?;
@@ -332,8 +332,7 @@ fn rows(chart: &mut Chart<'_, '_>, row: &BarSeries, (x, y): Axes<'_>) -> Result<
             } else {
                 WHITE
             };
-            // Placed by its middle: how wide and high letters really are is the reader's font's
-            // affair.
+            // The text is placed by its middle, because the viewer's font decides its real size.
             let style = (FONT, SIZE_TEXT).into_font().color(&ink);
             let style = style.pos(Pos::new(HPos::Center, VPos::Center));
             let at = (upper.0 + room / 2, (upper.1 + lower.1) / 2);
