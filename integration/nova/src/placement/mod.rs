@@ -40,16 +40,16 @@ pub struct QueryContext<'a> {
     pub options: &'a Options,
 }
 
-/// What Nova asks, as far as it comes.
+/// Nova's queries to Placement for a request, as far as Nova can build them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct PlacementQuery {
+pub struct QueryAttempt {
     pub query: Option<String>,
     /// The second query for pinned CPUs, with VCPU for PCPU.
     pub fallback_query: Option<String>,
     /// The first query in parts.
-    pub asked: Option<Query>,
+    pub parts: Option<Query>,
     /// The second query in parts.
-    pub asked_fallback: Option<Query>,
+    pub fallback_parts: Option<Query>,
     /// Host and node of the destination, filled in where exactly one node has the name; `None`: no
     /// destination.
     pub destination: Option<(Option<String>, Option<String>)>,
@@ -91,8 +91,8 @@ struct Request<'a> {
 }
 
 #[must_use]
-pub fn query(spec: &RequestSpec, world: &QueryContext<'_>) -> PlacementQuery {
-    let mut out = PlacementQuery::default();
+pub fn query(spec: &RequestSpec, world: &QueryContext<'_>) -> QueryAttempt {
+    let mut out = QueryAttempt::default();
     out.fault = ask(spec, world, &mut out).err();
     out
 }
@@ -100,17 +100,17 @@ pub fn query(spec: &RequestSpec, world: &QueryContext<'_>) -> PlacementQuery {
 fn ask(
     spec: &RequestSpec,
     world: &QueryContext<'_>,
-    out: &mut PlacementQuery,
+    out: &mut QueryAttempt,
 ) -> Result<(), NovaException> {
     let mut request = Request::of(spec, world.options);
     request.prefilter(world)?;
     let resources = request.resources(world, true)?;
     out.query = Some(resources.query(&request.root));
-    out.asked = Some(resources.asked(&request.root));
+    out.parts = Some(resources.asked(&request.root));
     if resources.pinned && !world.options.disable_fallback_pcpu_query {
         let fallback = request.resources(world, false)?;
         out.fallback_query = Some(fallback.query(&request.root));
-        out.asked_fallback = Some(fallback.asked(&request.root));
+        out.fallback_parts = Some(fallback.asked(&request.root));
     }
     if let Some(destination) = request.destination {
         out.destination = Some((destination.host, destination.node));

@@ -40,7 +40,7 @@ pub(crate) struct CheckedRequest<'a> {
     pub(crate) alternates: u32,
     /// The flavor, for weighers; `None` if the request has none.
     pub(crate) flavor: Option<&'a Flavor>,
-    pub(crate) rules: HostRules<'a>,
+    pub(crate) host_rules: HostRules<'a>,
     pub(crate) needs: Vec<ResourceDemand<'a>>,
     pub(crate) group: Option<&'a ServerGroup>,
     /// The only hosts that may be used, if another component (in OpenStack mode Nova's filters) has
@@ -94,7 +94,7 @@ impl<'a> CheckedRequest<'a> {
             preemptible: properties.preemptible,
             alternates: request.alternates,
             flavor: Some(&request.flavor),
-            rules: HostRules {
+            host_rules: HostRules {
                 availability_zone: request.availability_zone.as_deref(),
                 ignore_hosts: &request.ignore_hosts,
                 force_hosts: &request.force_hosts,
@@ -121,7 +121,7 @@ impl<'a> CheckedRequest<'a> {
             preemptible: false,
             alternates: request.alternates,
             flavor: None,
-            rules: HostRules::default(),
+            host_rules: HostRules::default(),
             needs: demands(table, &request.resources),
             group: None,
             eligible: Some(eligible),

@@ -29,7 +29,7 @@ impl HostTable {
         let ask = CheckedRequest::new(self, &request, &properties, None)?;
         // The filters that run once a request look neither at time nor at budgets.
         let state = DecisionState::new(self, &ask, &Budgets::default(), Timestamp::default());
-        let hosts = Pipeline::new(&state, 0).admitted(self);
+        let hosts = Pipeline::new(&state, 0).static_hosts(self);
         Ok(hosts.into_iter().map(|host| self.host_name(host)).collect())
     }
 }

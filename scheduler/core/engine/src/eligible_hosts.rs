@@ -74,9 +74,9 @@ impl EligibleHosts {
         }
     }
 
-    /// Lets a host in. EligibleHosts hosts where room costs the same the one with the largest
-    /// weight is taken; NaN counts least.
-    pub fn admit(&mut self, host: HostNumber, weight: f64) {
+    /// Adds a host. Among hosts whose victims cost the same, the engine takes the one with the
+    /// largest weight; NaN counts least.
+    pub fn insert(&mut self, host: HostNumber, weight: f64) {
         if let Some(slot) = self.weights.get_mut(host.0.at()) {
             *slot = weight;
             self.hosts.set(host.0.at());

@@ -76,8 +76,6 @@ pub struct CandidateHosts {
     pub(crate) hosts: HostSet,
     pub(crate) offer: CandidateOffer,
     pub(crate) layout: u64,
-    /// How many of them are known from compute rows only.
-    pub(crate) believed: usize,
 }
 
 impl CandidateHosts {
@@ -93,7 +91,6 @@ impl CandidateHosts {
             hosts: self.hosts.clone(),
             offer: CandidateOffer::Nothing,
             layout: self.layout,
-            believed: self.believed,
         }
     }
 
@@ -118,13 +115,6 @@ impl CandidateHosts {
     pub fn are_among(&self, others: &Self) -> bool {
         let theirs: std::collections::BTreeSet<usize> = others.hosts.iter().collect();
         self.layout == others.layout && self.hosts.iter().all(|place| theirs.contains(&place))
-    }
-
-    /// How many hosts are known from their compute rows only, because they were not read from
-    /// Placement.
-    #[must_use]
-    pub fn believed(&self) -> usize {
-        self.believed
     }
 }
 
@@ -153,24 +143,24 @@ impl Cloud {
             min_compute_version: self.min_compute_version,
             options: self.options(),
         };
-        let asked = placement::query(spec, &world);
-        if let Some(fault) = asked.fault {
+        let attempt = placement::query(spec, &world);
+        if let Some(fault) = attempt.fault {
             return Err(fault);
         }
-        if let Some(named) = asked.destination {
+        if let Some(named) = attempt.destination {
             let destination = spec.requested_destination.get_or_insert_default();
             if let (Some(host), Some(node)) = named {
                 destination.host = Some(Some(host));
                 destination.node = Some(Some(node));
             }
-            if asked.aggregates.is_some() {
-                destination.aggregates = Some(asked.aggregates);
+            if attempt.aggregates.is_some() {
+                destination.aggregates = Some(attempt.aggregates);
             }
         }
-        let query = asked.asked.unwrap_or_default();
+        let query = attempt.parts.unwrap_or_default();
         Ok(PlacementQuery {
             query,
-            fallback: asked.asked_fallback,
+            fallback: attempt.fallback_parts,
         })
     }
 
@@ -234,7 +224,6 @@ impl Cloud {
             hosts,
             offer: CandidateOffer::Alike(sets),
             layout: self.layout,
-            believed: self.columns.traits_unknown.count(),
         })
     }
 
@@ -396,7 +385,6 @@ impl Cloud {
             hosts,
             offer: CandidateOffer::Answered(Arc::new(told)),
             layout: self.layout,
-            believed: 0,
         })
     }
 
@@ -424,7 +412,6 @@ impl Cloud {
             hosts: self.table.known().clone(),
             offer: CandidateOffer::Nothing,
             layout: self.layout,
-            believed: 0,
         }
     }
 

@@ -124,12 +124,12 @@ impl Quota {
         })
     }
 
-    /// Lets a request have what it asks for, and counts it, unless `trial`. A server that has as
-    /// much already may move, also in a project that is over its limits.
+    /// Reserves what a request asks for within the limits of its project. A trial reserves nothing.
+    /// A server that has as much already may move, also in a project that is over its limits.
     ///
     /// # Errors
     /// It would be over the limits of its project; which, in words.
-    pub(crate) fn admit(
+    pub(crate) fn reserve(
         &self,
         facts: &Facts,
         request: &QuotaRequest,

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 pub(super) struct Aggregates;
 
 fn asks_nothing(state: &DecisionState<'_>) -> bool {
-    let wanted = state.ask.rules.properties;
+    let wanted = state.ask.host_rules.properties;
     wanted.is_none_or(|wanted| wanted.aggregate_specs.is_empty())
 }
 
@@ -27,7 +27,7 @@ fn unmet<'a>(state: &DecisionState<'a>, set: u32) -> Option<(&'a str, &'a str, B
     let sets = state.table.aggregate_sets();
     let specs = state
         .ask
-        .rules
+        .host_rules
         .properties
         .map(|wanted| &wanted.aggregate_specs);
     specs.into_iter().flatten().find_map(|(key, demand)| {

@@ -23,7 +23,7 @@ pub(crate) fn most_members(state: &DecisionState<'_>, host: HostIndex) -> Option
         .group
         .filter(|g| g.policy == GroupPolicy::AntiAffinity)?;
     // A forced host skips this filter.
-    state.ask.rules.force_hosts.is_empty().then(|| {
+    state.ask.host_rules.force_hosts.is_empty().then(|| {
         let limit = group.max_server_per_host.max(1);
         limit.saturating_sub(state.members_on(host).all())
     })

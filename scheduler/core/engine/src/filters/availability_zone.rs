@@ -16,7 +16,7 @@ impl Filter for AvailabilityZone {
     }
 
     fn run(&self, state: &DecisionState<'_>, hosts: &mut HostCandidates) {
-        let Some(zone) = state.ask.rules.availability_zone else {
+        let Some(zone) = state.ask.host_rules.availability_zone else {
             return;
         };
         let sets = state.table.aggregate_sets();
@@ -28,7 +28,7 @@ impl Filter for AvailabilityZone {
     }
 
     fn effect<'a>(&self, state: &DecisionState<'a>) -> FilterEffect<'a> {
-        FilterEffect::none_if(state.ask.rules.availability_zone.is_none())
+        FilterEffect::none_if(state.ask.host_rules.availability_zone.is_none())
     }
 
     fn reason(&self, state: &DecisionState<'_>, host: HostIndex) -> String {

@@ -22,7 +22,7 @@ impl Filter for Hosts {
     }
 
     fn run(&self, state: &DecisionState<'_>, hosts: &mut HostCandidates) {
-        let rules = state.ask.rules;
+        let rules = state.ask.host_rules;
         if let Some(only) = &state.ask.only {
             hosts.retain(|host| only.contains(&host));
             return;
@@ -40,8 +40,8 @@ impl Filter for Hosts {
     fn effect<'a>(&self, state: &DecisionState<'a>) -> FilterEffect<'a> {
         FilterEffect::none_if(
             state.ask.only.is_none()
-                && state.ask.rules.ignore_hosts.is_empty()
-                && state.ask.rules.force_hosts.is_empty(),
+                && state.ask.host_rules.ignore_hosts.is_empty()
+                && state.ask.host_rules.force_hosts.is_empty(),
         )
     }
 
@@ -52,7 +52,7 @@ impl Filter for Hosts {
         }
         let ignored = state
             .ask
-            .rules
+            .host_rules
             .ignore_hosts
             .iter()
             .any(|n| n.eq_ignore_ascii_case(name));

@@ -138,7 +138,7 @@ impl Pipeline {
             steps: Vec::new(),
         };
         match state.ask.eligible {
-            Some(eligible) => admit(&mut once, eligible),
+            Some(eligible) => keep_eligible(&mut once, eligible),
             None => run_on_set(STATIC, state, &mut once, sample),
         }
         Self { once, sample }
@@ -160,13 +160,13 @@ impl Pipeline {
         hosts.into_iter().for_each(|host| set.set(host.at()));
         let mut once = FilteredHosts { hosts: set, steps };
         if let Some(eligible) = state.ask.eligible {
-            admit(&mut once, eligible);
+            keep_eligible(&mut once, eligible);
         }
         Self { once, sample }
     }
 
     /// The hosts that the static filters let pass.
-    pub(crate) fn admitted(&self, table: &HostTable) -> Vec<HostIndex> {
+    pub(crate) fn static_hosts(&self, table: &HostTable) -> Vec<HostIndex> {
         table.in_order(&self.once.hosts)
     }
 
@@ -198,12 +198,12 @@ impl Pipeline {
 
 /// Keeps the hosts that external filters (in OpenStack mode Nova's) have selected. The explanation
 /// lists this as one step.
-fn admit(passed: &mut FilteredHosts, eligible: &EligibleHosts) {
+fn keep_eligible(passed: &mut FilteredHosts, eligible: &EligibleHosts) {
     let number = |set: &HostSet| u32::try_from(set.count()).unwrap_or(u32::MAX);
     let before = number(&passed.hosts);
     passed.hosts.keep(eligible.hosts());
     passed.steps.push(FilterStep {
-        filter: "admitted".to_owned(),
+        filter: "eligible".to_owned(),
         before,
         after: number(&passed.hosts),
         dropped: Vec::new(),
@@ -217,7 +217,7 @@ fn run_on_set(
     passed: &mut FilteredHosts,
     sample: usize,
 ) {
-    let forced = !state.ask.rules.force_hosts.is_empty();
+    let forced = !state.ask.host_rules.force_hosts.is_empty();
     for &filter in filters.iter().filter(|f| !forced || f.applies_to_forced()) {
         if passed.hosts.is_empty() {
             break;
@@ -275,7 +275,7 @@ fn run(
     start: FilterResult,
     sample: usize,
 ) -> FilterResult {
-    let forced = !state.ask.rules.force_hosts.is_empty();
+    let forced = !state.ask.host_rules.force_hosts.is_empty();
     let mut steps = start.steps;
     let mut candidates = HostCandidates {
         hosts: start.hosts,

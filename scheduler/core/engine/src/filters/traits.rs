@@ -9,7 +9,7 @@ use crate::table::HostIndex;
 pub(super) struct Traits;
 
 fn asks_nothing(state: &DecisionState<'_>) -> bool {
-    state.ask.rules.properties.is_none_or(|wanted| {
+    state.ask.host_rules.properties.is_none_or(|wanted| {
         wanted.required_traits.is_empty() && wanted.forbidden_traits.is_empty()
     })
 }
@@ -17,7 +17,7 @@ fn asks_nothing(state: &DecisionState<'_>) -> bool {
 /// What is wrong with a set of traits, in words.
 fn problem(state: &DecisionState<'_>, set: u32) -> Option<String> {
     let traits = state.table.traits(set);
-    let wanted = state.ask.rules.properties?;
+    let wanted = state.ask.host_rules.properties?;
     if let Some(missing) = wanted.required_traits.iter().find(|t| !traits.contains(*t)) {
         return Some(format!("it has no {missing}, which is required"));
     }

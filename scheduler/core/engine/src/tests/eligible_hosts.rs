@@ -8,7 +8,7 @@ use uuid::Uuid;
 fn eligible(table: &HostTable, hosts: &[(&str, f64)]) -> EligibleHosts {
     let mut eligible = EligibleHosts::none(table);
     for (host, weight) in hosts {
-        eligible.admit(table.host_number(host).unwrap(), *weight);
+        eligible.insert(table.host_number(host).unwrap(), *weight);
     }
     eligible
 }
@@ -51,7 +51,7 @@ fn full() -> HostTable {
 }
 
 #[test]
-fn only_admitted_hosts_are_taken_and_weights_decide_among_equals() {
+fn only_eligible_hosts_are_taken_and_weights_decide_among_equals() {
     let table = full();
     let one = wants(4);
     let of = |hosts: &[(&str, f64)]| {

@@ -125,7 +125,7 @@ pub struct Counts {
     /// Providers listed by Placement, including those that are not compute nodes.
     pub providers: usize,
     /// Hosts whose data were not read from Placement; compute rows are used instead.
-    pub believed: usize,
+    pub unread_hosts: usize,
     pub instances: usize,
     /// Preemptible instances.
     pub preemptible: usize,
@@ -303,7 +303,7 @@ impl Cloud {
                 .values()
                 .filter(|provider| provider.root.is_some())
                 .count(),
-            believed: self
+            unread_hosts: self
                 .nodes
                 .keys()
                 .filter(|uuid| self.only_believed(**uuid))

@@ -159,7 +159,6 @@ impl Cloud {
             offer: CandidateOffer::Alike(vec![(hosts.clone(), resources.clone())]),
             hosts,
             layout: self.layout,
-            believed: 0,
         };
         let (states, sorted) = self
             .sort_once(&spec, &candidates, now, expected, rules.options)
@@ -270,7 +269,7 @@ impl RequestPlanner<'_> {
             if left == Some(0) || too_few {
                 continue;
             }
-            eligible.admit(number, *total);
+            eligible.insert(number, *total);
             if let Some(left) = left {
                 eligible.limit(number, left);
             }

@@ -43,7 +43,7 @@ fn what_placement_has_not_said_is_believed_from_the_compute_row() {
     let mut cloud = cloud_of(&[4], Options::default(), CloudSettings::default());
     cloud.put_service(kit::service(7));
     cloud.put_compute(kit::compute(7, 8)).unwrap();
-    assert_eq!(cloud.counts().believed, 1);
+    assert_eq!(cloud.counts().unread_hosts, 1);
     assert_eq!(offered(&cloud, 6), names(&[7]));
     cloud.put_instance(instance(1, 7, 4, 10, false));
     assert_eq!(
@@ -52,7 +52,7 @@ fn what_placement_has_not_said_is_believed_from_the_compute_row() {
         "a server that is there is believed to use what its flavor says"
     );
     cloud.put_provider(kit::provider(7, 8));
-    assert_eq!(cloud.counts().believed, 0);
+    assert_eq!(cloud.counts().unread_hosts, 0);
     assert_eq!(
         offered(&cloud, 6),
         names(&[7]),

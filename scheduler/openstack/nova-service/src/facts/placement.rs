@@ -126,7 +126,7 @@ impl Providers {
         for class in USUAL {
             // Stops after the first query for which all hosts have an answer.
             let counts = self.counts();
-            if counts.believed == 0 && counts.hosts > 0 {
+            if counts.unread_hosts == 0 && counts.hosts > 0 {
                 break;
             }
             let answer = self

@@ -101,7 +101,7 @@ impl Market {
     ///
     /// # Errors
     /// Why, for the request's owner.
-    pub(crate) fn admit(&self, spec: &RequestSpec) -> Result<(), String> {
+    pub(crate) fn check_maximum_price(&self, spec: &RequestSpec) -> Result<(), String> {
         let flavor = flavor_view(&spec.flavor);
         let Some(most) = bid_of_request(spec, &flavor)? else {
             return Ok(());

@@ -187,12 +187,12 @@ impl Selector {
         }
         if let (Some(wanted), Some(limits)) = (&wanted, limits) {
             let trial = request.trial.is_some();
-            let admitted = limits.and_then(|of| self.quota.admit(&self.facts, wanted, &of, trial));
-            admitted.map_err(|why| raised(&NovaException::new("NoValidHost", why)))?;
+            let checked = limits.and_then(|of| self.quota.reserve(&self.facts, wanted, &of, trial));
+            checked.map_err(|why| raised(&NovaException::new("NoValidHost", why)))?;
         }
         if !rebuild && self.is_new(request) {
-            let admitted = self.market.admit(&request.schedule.spec);
-            admitted.map_err(|why| raised(&NovaException::new("NoValidHost", why)))?;
+            let checked = self.market.check_maximum_price(&request.schedule.spec);
+            checked.map_err(|why| raised(&NovaException::new("NoValidHost", why)))?;
         }
         let watch = Stopwatch::start();
         self.enter_group(request).await;
@@ -241,7 +241,7 @@ impl Selector {
         result
     }
 
-    /// Whether none of the servers runs yet: one that moves has been admitted before.
+    /// Whether none of the servers runs yet. The price of one that moves was checked before.
     fn is_new(&self, request: &SelectRequest) -> bool {
         let known = |server: Uuid| self.facts.read(|cloud| cloud.server(server));
         let mut servers = request.servers().into_iter();
