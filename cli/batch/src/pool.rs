@@ -3,7 +3,7 @@
 
 use crate::journal;
 use ebbtide_batch::{BatchError, BatchSettings};
-use ebbtide_burst::{BurstError, CloudSettings, NodeGroup};
+use ebbtide_burst::{BurstError, CloudChoice, NodeGroup};
 use ebbtide_model::Money;
 use ebbtide_runtime::clock::unix_millis;
 use ebbtide_server_pool::ServerPool;
@@ -20,7 +20,7 @@ pub struct PoolOptions<'a> {
     /// The cluster.
     pub slurm: Slurm,
     /// The cloud of the servers.
-    pub cloud: CloudSettings<'a>,
+    pub cloud: CloudChoice<'a>,
     /// The nodes and the flavors of their servers.
     pub groups: Vec<NodeGroup>,
     /// A node that is not up by then is given up, seconds.

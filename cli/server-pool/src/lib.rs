@@ -14,7 +14,7 @@ pub use crate::order::{FoundServer, OrderError, OrderedServer, ServerOrder};
 
 use crate::openstack::OpenStackPool;
 use crate::region::RegionPool;
-use ebbtide_burst::{BurstError, CloudSettings, NodeGroup, PoolServer};
+use ebbtide_burst::{BurstError, CloudChoice, NodeGroup, PoolServer};
 use ebbtide_shell::errors::CliError;
 use std::collections::BTreeMap;
 
@@ -33,15 +33,12 @@ impl ServerPool {
     ///
     /// # Errors
     /// The cloud does not answer, or the credentials cannot be used.
-    pub async fn connect(
-        cloud: CloudSettings<'_>,
-        groups: Vec<NodeGroup>,
-    ) -> Result<Self, CliError> {
+    pub async fn connect(cloud: CloudChoice<'_>, groups: Vec<NodeGroup>) -> Result<Self, CliError> {
         Ok(match cloud {
-            CloudSettings::Region(own) => {
+            CloudChoice::Region(own) => {
                 Self::Region(Box::new(RegionPool::connect(own, groups).await?))
             }
-            CloudSettings::OpenStack(own) => {
+            CloudChoice::OpenStack(own) => {
                 Self::OpenStack(Box::new(OpenStackPool::connect(own, groups).await?))
             }
         })

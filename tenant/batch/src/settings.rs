@@ -2,7 +2,7 @@
 
 use crate::error::BatchError;
 use ebbtide_burst::{
-    AgeSettings, CloudSettings, ElasticSettings, ManagerOptions, NodeGroup, NodeTimes,
+    AgeSettings, CloudChoice, ElasticSettings, ManagerOptions, NodeGroup, NodeTimes,
     OpenStackSettings, RegionSettings, node_names,
 };
 use ebbtide_deadline::PolicyKind;
@@ -378,8 +378,8 @@ impl BatchSettings {
     ///
     /// # Errors
     /// [`BatchError::Setting`] if none or two are given.
-    pub fn cloud(&self) -> Result<CloudSettings<'_>, BatchError> {
-        Ok(CloudSettings::of(
+    pub fn cloud(&self) -> Result<CloudChoice<'_>, BatchError> {
+        Ok(CloudChoice::of(
             self.region.as_ref(),
             self.openstack.as_ref(),
         )?)

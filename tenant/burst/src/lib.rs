@@ -32,6 +32,6 @@ pub use manager::{
 };
 pub use record::{BurstEvent, BurstRecord, JobClass, JobLife, JobRun, LifeEnd, RecordEntry};
 pub use settings::{
-    AgeSettings, CloudSettings, ElasticSettings, NodeGroup, NodeTimes, OpenStackSettings,
+    AgeSettings, CloudChoice, ElasticSettings, NodeGroup, NodeTimes, OpenStackSettings,
     RegionSettings, node_names,
 };

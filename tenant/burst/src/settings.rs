@@ -122,15 +122,15 @@ pub struct OpenStackSettings {
     pub zone: Option<String>,
 }
 
-/// The cloud of the servers.
+/// The cloud that a file names for the servers, with its settings.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum CloudSettings<'a> {
+pub enum CloudChoice<'a> {
     Region(&'a RegionSettings),
     /// An OpenStack.
     OpenStack(&'a OpenStackSettings),
 }
 
-impl<'a> CloudSettings<'a> {
+impl<'a> CloudChoice<'a> {
     /// The one cloud that a file names.
     ///
     /// # Errors
