@@ -9,8 +9,8 @@ use crate::cloud::CloudView;
 use crate::error::ServiceError;
 use ebbtide_advice::life::hours_of;
 use ebbtide_advice::{
-    Advice, FlavorModel, FlavorScope, LifePool, LifeRecord, Question, Retention as LifeRetention,
-    Viewer,
+    Advice, AdviceQuery, FlavorModel, FlavorScope, LifePool, LifeRecord,
+    Retention as LifeRetention, Viewer,
 };
 use ebbtide_model::{Seconds, Server, Timestamp};
 use ebbtide_runtime::clock::{self, Stopwatch};
@@ -84,7 +84,7 @@ impl AdviceService {
         &self,
         flavor: AskedFlavor,
         asker: Viewer,
-        question: Question,
+        question: AdviceQuery,
     ) -> Result<Advice, ServiceError> {
         // An invalid question costs nothing.
         question.check()?;

@@ -12,7 +12,7 @@ use ebbtide_lifetime::Lifetime;
 
 /// The tenant's question. All times in hours.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Question {
+pub struct AdviceQuery {
     /// How old the server is; 0 for a new one.
     pub age: f64,
     /// Amount of work of the job; `None` without a job.
@@ -23,7 +23,7 @@ pub struct Question {
     pub restart: f64,
 }
 
-impl Default for Question {
+impl Default for AdviceQuery {
     /// A new server without a job; a checkpoint takes a minute as in the paper.
     fn default() -> Self {
         Self {
@@ -35,17 +35,17 @@ impl Default for Question {
     }
 }
 
-impl Question {
+impl AdviceQuery {
     /// Refuses invalid numbers, and those whose computation would take too long.
     ///
     /// # Errors
-    /// [`AdviceError::Question`] with the field's name in the contract.
+    /// [`AdviceError::Query`] with the field's name in the contract.
     pub fn check(&self) -> Result<(), AdviceError> {
         let within = |field, value: f64, most: f64| {
             if value.is_finite() && (0.0..=most).contains(&value) {
                 return Ok(());
             }
-            Err(AdviceError::Question {
+            Err(AdviceError::Query {
                 field,
                 value,
                 problem: format!("not between 0 and {most} h"),
@@ -58,7 +58,7 @@ impl Question {
             within("job_hours", job, LONGEST_JOB)?;
             // A job of less than a second is refused, because a plan needs steps of some length.
             if job < 1.0 / 3600.0 {
-                return Err(AdviceError::Question {
+                return Err(AdviceError::Query {
                     field: "job_hours",
                     value: job,
                     problem: "less than a second; leave it out for no job".to_owned(),
@@ -169,9 +169,9 @@ impl FlavorModel {
     /// percents.
     ///
     /// # Errors
-    /// [`AdviceError::Question`] for an invalid question, and for an age that no server reaches;
+    /// [`AdviceError::Query`] for an invalid question, and for an age that no server reaches;
     /// [`AdviceError::Model`] if the job has no plan.
-    pub fn advice(&self, question: &Question) -> Result<Advice, AdviceError> {
+    pub fn advice(&self, question: &AdviceQuery) -> Result<Advice, AdviceError> {
         question.check()?;
         let maximum = self.pool.maximum;
         if question.age >= maximum {
@@ -203,7 +203,7 @@ impl FlavorModel {
     fn figures(
         &self,
         chosen: &SelectedModel,
-        question: &Question,
+        question: &AdviceQuery,
     ) -> Result<ModelFigures, AdviceError> {
         let model = chosen.model.as_ref();
         let age = question.age;
@@ -242,7 +242,7 @@ impl FlavorModel {
 }
 
 fn too_old(age: f64, maximum: f64) -> AdviceError {
-    AdviceError::Question {
+    AdviceError::Query {
         field: "age_hours",
         value: age,
         problem: if maximum.is_finite() {

@@ -8,7 +8,7 @@ use thiserror::Error;
 pub enum AdviceError {
     /// An invalid number in the question.
     #[error("field {field}: {value} h is {problem}")]
-    Question {
+    Query {
         /// The field of the request, as in the gRPC contract.
         field: &'static str,
         /// The given value, hours.
@@ -25,7 +25,7 @@ impl AdviceError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Question { .. } => "EB-ADVICE-001",
+            Self::Query { .. } => "EB-ADVICE-001",
             Self::Model(error) => error.code(),
         }
     }

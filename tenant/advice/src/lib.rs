@@ -21,7 +21,7 @@ pub mod pool;
 mod schedule;
 
 pub use advice::{
-    Advice, CurvePoint, ForecastBand, ForecastTest, InterruptionChance, ModelFigures, Question,
+    Advice, AdviceQuery, CurvePoint, ForecastBand, ForecastTest, InterruptionChance, ModelFigures,
 };
 pub use error::AdviceError;
 pub use flavor_model::{FlavorModel, FlavorScope};

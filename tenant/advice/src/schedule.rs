@@ -1,6 +1,6 @@
 //! Checkpoint schedules of jobs by a model, and their expected running times.
 
-use crate::advice::Question;
+use crate::advice::AdviceQuery;
 use crate::error::AdviceError;
 use crate::limits::{MOST_AGES, MOST_COMPARISONS, PARTS, STEPS};
 use ebbtide_lifetime::plan::checkpoint::{
@@ -34,7 +34,7 @@ pub struct Schedule {
 /// Plans the job of a question; `length` in hours.
 pub(crate) fn plan(
     model: &dyn Lifetime,
-    question: &Question,
+    question: &AdviceQuery,
     length: f64,
 ) -> Result<Schedule, AdviceError> {
     let grain = grain(model, question, length);
@@ -66,7 +66,7 @@ pub(crate) fn plan(
 /// The expected time with a checkpoint every hour.
 fn hourly(
     model: &dyn Lifetime,
-    question: &Question,
+    question: &AdviceQuery,
     job: f64,
     options: &CheckpointOptions,
 ) -> Result<f64, LifetimeError> {
@@ -85,7 +85,7 @@ fn hourly(
 /// one would be too long for the other. Their expectation is exact.
 fn equal_parts(
     model: &dyn Lifetime,
-    question: &Question,
+    question: &AdviceQuery,
     job: f64,
     options: &CheckpointOptions,
 ) -> Result<Schedule, AdviceError> {
@@ -133,7 +133,7 @@ fn equal_parts(
 
 /// The finest step, at most as long as the job, with which the plan is small enough; `None` if
 /// there is none.
-fn grain(model: &dyn Lifetime, question: &Question, length: f64) -> Option<f64> {
+fn grain(model: &dyn Lifetime, question: &AdviceQuery, length: f64) -> Option<f64> {
     let small = |step: &f64| {
         let work = length / step;
         let ages = (question.age / step + work * (2.0 + question.checkpoint / step))

@@ -40,7 +40,7 @@ pub use controller::{
 pub use error::BatchError;
 pub use replay::{Replay, ReplayRules, replay};
 pub use report::{OnDemand, WorkReport, report};
-pub use running_time::{Question, RunningTimes};
+pub use running_time::{RunningTimeQuery, RunningTimes};
 pub use servers_cost::{ServersCost, servers_cost};
 pub use settings::{
     BatchPolicy, BatchSettings, ClusterSettings, MarketSetting, ReuseRule, ServerType, SingleRule,

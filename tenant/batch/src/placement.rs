@@ -7,7 +7,7 @@
 //! A member whose deadline or waiting limit demands it gets an on-demand server.
 
 use crate::book::{LengthEstimate, WorkId};
-use crate::running_time::{Question, RunningTimes};
+use crate::running_time::{RunningTimeQuery, RunningTimes};
 use crate::settings::{BatchPolicy, ServerType, millis};
 use crate::work::MemberId;
 
@@ -194,8 +194,8 @@ impl Placer<'_> {
         all.into_iter().map(|(_, at)| at).collect()
     }
 
-    fn question(&self, need: &Need, ty: usize) -> Question {
-        Question {
+    fn question(&self, need: &Need, ty: usize) -> RunningTimeQuery {
+        RunningTimeQuery {
             length: need.left.expected,
             checkpoint: need.checkpoint,
             boot: self.views[ty].boot,

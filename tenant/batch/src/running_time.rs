@@ -16,7 +16,7 @@ const REMEMBERED: usize = 20_000;
 
 /// What is asked of a type for a member.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Question {
+pub struct RunningTimeQuery {
     /// Work that is left, milliseconds.
     pub length: i64,
     /// How long a checkpoint takes, milliseconds; `None` for a member that cannot be saved.
@@ -37,7 +37,13 @@ pub struct RunningTimes {
 impl RunningTimes {
     /// The expected time until the member is done, milliseconds, if it starts on a server of this
     /// age; infinite if no server lives long enough.
-    pub fn expected(&mut self, place: usize, ty: &ServerType, age: i64, ask: Question) -> f64 {
+    pub fn expected(
+        &mut self,
+        place: usize,
+        ty: &ServerType,
+        age: i64,
+        ask: RunningTimeQuery,
+    ) -> f64 {
         let Some(model) = &ty.model else {
             return ask.length as f64;
         };
@@ -74,7 +80,7 @@ impl RunningTimes {
         place: usize,
         ty: &ServerType,
         age: i64,
-        ask: Question,
+        ask: RunningTimeQuery,
     ) -> bool {
         let Some(model) = &ty.model else {
             return true;
@@ -109,7 +115,7 @@ fn rounded(length: i64) -> i64 {
     (length + unit / 2) / unit * unit
 }
 
-fn reckon(model: &dyn Lifetime, age: f64, length: f64, ask: Question) -> f64 {
+fn reckon(model: &dyn Lifetime, age: f64, length: f64, ask: RunningTimeQuery) -> f64 {
     if model.survival(age) <= 0.0 {
         return f64::INFINITY;
     }

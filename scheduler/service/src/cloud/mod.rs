@@ -12,17 +12,17 @@ mod early_release;
 mod listing;
 mod market;
 mod openstack;
-mod question;
 mod reclaims;
 mod region;
+mod unresolved_request;
 
 pub(crate) use budgets::CloudBudgets;
 pub(crate) use early_release::EarlyRelease;
 pub(crate) use market::CloudMarket;
 pub(crate) use openstack::OpenStackView;
-pub(crate) use question::Question;
 pub(crate) use reclaims::HostReclaims;
 pub(crate) use region::RegionView;
+pub(crate) use unresolved_request::UnresolvedRequest;
 
 use crate::advice::{AdviceService, LifeTimes, RunningLife};
 use crate::agent_queues::AgentQueues;
@@ -122,7 +122,7 @@ pub(crate) trait CloudView: Send + Sync {
     /// Newest first.
     fn decisions<'a>(&'a self, filter: &'a DecisionFilter) -> Answer<'a, Vec<Decision>>;
     /// The decision that a request would get now, and what it does not know. Changes nothing.
-    fn what_if(&self, question: Question) -> Answer<'_, (Decision, Vec<String>)>;
+    fn what_if(&self, unresolved: UnresolvedRequest) -> Answer<'_, (Decision, Vec<String>)>;
     /// What decisions depend on now, to try plugins on.
     fn record(&self) -> Answer<'_, RegionRecord>;
     /// All events from now on.

@@ -2,7 +2,9 @@
 //! all schedulers from the ledger, decisions from the ledger's database.
 
 use super::changes::{self, CloudSnapshot};
-use super::{Answer, CloudSummary, CloudView, ListedServer, PricedFlavor, Question, listing};
+use super::{
+    Answer, CloudSummary, CloudView, ListedServer, PricedFlavor, UnresolvedRequest, listing,
+};
 use crate::Tasks;
 use crate::advice::RunningLife;
 use crate::error::ServiceError;
@@ -459,10 +461,10 @@ impl CloudView for OpenStackView {
         })
     }
 
-    fn what_if(&self, question: Question) -> Answer<'_, (Decision, Vec<String>)> {
+    fn what_if(&self, unresolved: UnresolvedRequest) -> Answer<'_, (Decision, Vec<String>)> {
         Box::pin(async move {
-            question.check()?;
-            let wanted = question.wanted;
+            unresolved.check()?;
+            let wanted = unresolved.wanted;
             let decision = self.reader.what_if(&wanted).await;
             let decision = decision.map_err(unanswered)?;
             let notices = wanted

@@ -1,6 +1,6 @@
 //! A standalone region as the API sees it: running state from the actor, the rest from the store.
 
-use super::{Answer, CloudSummary, CloudView, ListedServer, PricedFlavor, Question};
+use super::{Answer, CloudSummary, CloudView, ListedServer, PricedFlavor, UnresolvedRequest};
 use crate::advice::RunningLife;
 use crate::error::ServiceError;
 use crate::plugins::Plugins;
@@ -232,13 +232,16 @@ impl CloudView for RegionView {
         Box::pin(async move { self.store.decisions(filter).await.map_err(|e| not_read(&e)) })
     }
 
-    fn what_if(&self, question: Question) -> Answer<'_, (Decision, Vec<String>)> {
+    fn what_if(&self, unresolved: UnresolvedRequest) -> Answer<'_, (Decision, Vec<String>)> {
         Box::pin(async move {
-            question.is_for_region()?;
-            let (flavor, group) = (&question.wanted.flavor, question.wanted.group.as_deref());
+            unresolved.is_for_region()?;
+            let (flavor, group) = (
+                &unresolved.wanted.flavor,
+                unresolved.wanted.group.as_deref(),
+            );
             let resolved = self.flavor_and_group(flavor, group.unwrap_or_default());
             let (flavor, group) = resolved.await?;
-            let request = question.resolved(flavor, group)?;
+            let request = unresolved.resolved(flavor, group)?;
             Ok((self.region_actor.what_if(request).await?, Vec::new()))
         })
     }

@@ -1,12 +1,12 @@
 //! Conversion of advice to and from the wire.
 
-use ebbtide_advice::{Advice, ForecastBand, ForecastTest, ModelFigures, Question, Schedule};
+use ebbtide_advice::{Advice, AdviceQuery, ForecastBand, ForecastTest, ModelFigures, Schedule};
 use ebbtide_proto::v1;
 
 /// The question in a request; it is validated later.
-pub(super) fn question(wire: &v1::GetAdviceRequest) -> Question {
-    let usual = Question::default();
-    Question {
+pub(super) fn question(wire: &v1::GetAdviceRequest) -> AdviceQuery {
+    let usual = AdviceQuery::default();
+    AdviceQuery {
         age: wire.age_hours,
         // An absent number means no job. NaN is passed on, and is refused with the other invalid
         // values.
@@ -20,7 +20,11 @@ fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-pub(super) fn wire(flavor: String, question: &Question, advice: Advice) -> v1::GetAdviceResponse {
+pub(super) fn wire(
+    flavor: String,
+    question: &AdviceQuery,
+    advice: Advice,
+) -> v1::GetAdviceResponse {
     let answer = v1::GetAdviceResponse {
         flavor,
         age_hours: question.age,

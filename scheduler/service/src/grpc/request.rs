@@ -1,6 +1,6 @@
 //! Conversion of requests from the wire to the region's types.
 
-use crate::cloud::{Api, Question};
+use crate::cloud::{Api, UnresolvedRequest};
 use crate::error::ServiceError;
 use ebbtide_model::request::MAX_INSTANCES;
 use ebbtide_model::{PlacementRequest, ServerId};
@@ -56,18 +56,21 @@ impl Api {
         &self,
         wire: Option<v1::PlacementRequest>,
     ) -> Result<PlacementRequest, ServiceError> {
-        let question = question(wire)?;
-        let (flavor, group) = (&question.wanted.flavor, question.wanted.group.as_deref());
+        let unresolved = unresolved(wire)?;
+        let (flavor, group) = (
+            &unresolved.wanted.flavor,
+            unresolved.wanted.group.as_deref(),
+        );
         let resolved = self
             .cloud
             .flavor_and_group(flavor, group.unwrap_or_default());
         let (flavor, group) = resolved.await?;
-        question.resolved(flavor, group)
+        unresolved.resolved(flavor, group)
     }
 }
 
 /// A request for servers, with the identifiers that the caller has not set.
-fn question(wire: Option<v1::PlacementRequest>) -> Result<Question, ServiceError> {
+fn unresolved(wire: Option<v1::PlacementRequest>) -> Result<UnresolvedRequest, ServiceError> {
     let wire = required("request", wire)?;
     if wire.alternates > MAX_ALTERNATES {
         return Err(ServiceError::Field {
@@ -85,15 +88,15 @@ fn question(wire: Option<v1::PlacementRequest>) -> Result<Question, ServiceError
         force_hosts: wire.force_hosts,
         ..WhatIf::default()
     };
-    Ok(Question {
+    Ok(UnresolvedRequest {
         wanted,
         alternates: wire.alternates,
     })
 }
 
-pub(super) fn what_if(wire: v1::WhatIfRequest) -> Result<Question, ServiceError> {
-    let mut question = question(wire.request)?;
-    let wanted = &mut question.wanted;
+pub(super) fn what_if(wire: v1::WhatIfRequest) -> Result<UnresolvedRequest, ServiceError> {
+    let mut unresolved = unresolved(wire.request)?;
+    let wanted = &mut unresolved.wanted;
     wanted.image = wire.image.map(|image| WhatIfImage {
         id: image.id,
         disk_format: image.disk_format,
@@ -102,7 +105,7 @@ pub(super) fn what_if(wire: v1::WhatIfRequest) -> Result<Question, ServiceError>
     wanted.boots_from_volume = wire.boot_from_volume;
     let hints = wire.scheduler_hints.into_iter();
     wanted.hints = hints.map(|(name, hint)| (name, hint.values)).collect();
-    Ok(question)
+    Ok(unresolved)
 }
 
 fn server_ids(count: u32, given: &[String]) -> Result<Vec<ServerId>, ServiceError> {

@@ -161,8 +161,8 @@ impl v1::scheduler_server::Scheduler for ApiHandlers {
         request: Request<v1::WhatIfRequest>,
     ) -> Result<Response<v1::WhatIfResponse>, Status> {
         let who = guard::caller(&request)?;
-        let question = super::request::what_if(request.into_inner())?;
-        let (decision, notices) = self.api.cloud.what_if(question).await?;
+        let unresolved = super::request::what_if(request.into_inner())?;
+        let (decision, notices) = self.api.cloud.what_if(unresolved).await?;
         Ok(Response::new(v1::WhatIfResponse {
             decision: Some(convert::decision(&guard::visible_to(decision, &who))),
             notices,

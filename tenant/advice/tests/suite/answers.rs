@@ -1,7 +1,7 @@
 //! What advice says of lives whose distribution is known.
 
 use crate::world::{knowledge, lives, model, preempted, tenant};
-use ebbtide_advice::{AdviceError, LifeOwners, Question, Viewer};
+use ebbtide_advice::{AdviceError, AdviceQuery, LifeOwners, Viewer};
 use ebbtide_lifetime::description::Description;
 
 const BATHTUB: &str = "bathtub:A=0.414,tau1=0.94,tau2=0.77,b=24.45";
@@ -13,9 +13,9 @@ fn chances_and_expectation_are_those_of_the_distribution() {
     let known = knowledge(&all, &Viewer::Everything, 2400.0, 24.0);
     for age in [0.0, 5.0, 20.0] {
         let advice = known
-            .advice(&Question {
+            .advice(&AdviceQuery {
                 age,
-                ..Question::default()
+                ..AdviceQuery::default()
             })
             .unwrap();
         assert_eq!(
@@ -60,11 +60,11 @@ fn a_job_gets_a_schedule_that_is_no_worse_than_hourly_checkpoints_or_none() {
         (0.0, 0.01),
         (0.0, 168.0),
     ] {
-        let question = Question {
+        let question = AdviceQuery {
             age,
             job: Some(job),
             restart: 0.05,
-            ..Question::default()
+            ..AdviceQuery::default()
         };
         let forecast = known.advice(&question).unwrap().figures.unwrap();
         let plan = forecast.schedule.unwrap();
@@ -101,7 +101,7 @@ fn nine_interruptions_are_too_few_and_ten_are_not() {
         .map(|n| preempted("a", f64::from(n), 1.5 + f64::from(n)))
         .collect();
     let advice = knowledge(&few, &tenant("a"), 100.0, f64::INFINITY)
-        .advice(&Question::default())
+        .advice(&AdviceQuery::default())
         .unwrap();
     assert_eq!((advice.lives, advice.own, advice.interruptions), (9, 9, 9));
     assert!(
@@ -115,7 +115,7 @@ fn nine_interruptions_are_too_few_and_ten_are_not() {
         .map(|n| preempted("a", f64::from(n), 1.5 + f64::from(n)))
         .collect();
     let advice = knowledge(&enough, &tenant("a"), 100.0, f64::INFINITY)
-        .advice(&Question::default())
+        .advice(&AdviceQuery::default())
         .unwrap();
     assert!(advice.figures.is_ok(), "{:?}", advice.figures);
 }
@@ -125,7 +125,7 @@ fn lives_that_are_all_alike_are_too_little_to_know() {
     let alike: Vec<_> = (0..30).map(|n| preempted("a", f64::from(n), 2.0)).collect();
     for maximum in [24.0, f64::INFINITY] {
         let known = knowledge(&alike, &tenant("a"), 100.0, maximum);
-        let advice = known.advice(&Question::default()).unwrap();
+        let advice = known.advice(&AdviceQuery::default()).unwrap();
         assert_eq!(advice.interruptions, 30);
         let why = advice.figures.unwrap_err();
         assert!(why.contains("too alike"), "{why}");
@@ -139,7 +139,7 @@ fn lives_of_no_length_and_lives_beyond_the_limit_do_no_harm() {
         .collect();
     odd.push(preempted("a", 500.0, 1.0));
     let advice = knowledge(&odd, &tenant("a"), 200.0, 24.0)
-        .advice(&Question::default())
+        .advice(&AdviceQuery::default())
         .unwrap();
     // What begins later is not known yet.
     assert_eq!(advice.lives, 40);
@@ -153,58 +153,58 @@ fn numbers_that_cannot_be_are_refused_by_the_name_of_their_field() {
         .map(|n| preempted("a", f64::from(n), 1.0 + f64::from(n) / 3.0))
         .collect();
     let known = knowledge(&all, &tenant("a"), 100.0, 24.0);
-    let good = Question {
+    let good = AdviceQuery {
         job: Some(1.0),
-        ..Question::default()
+        ..AdviceQuery::default()
     };
     let bad = [
-        ("age_hours", Question { age: -1.0, ..good }),
+        ("age_hours", AdviceQuery { age: -1.0, ..good }),
         (
             "age_hours",
-            Question {
+            AdviceQuery {
                 age: f64::NAN,
                 ..good
             },
         ),
         (
             "age_hours",
-            Question {
+            AdviceQuery {
                 age: f64::INFINITY,
                 ..good
             },
         ),
-        ("age_hours", Question { age: 24.0, ..good }),
+        ("age_hours", AdviceQuery { age: 24.0, ..good }),
         (
             "job_hours",
-            Question {
+            AdviceQuery {
                 job: Some(-2.0),
                 ..good
             },
         ),
         (
             "job_hours",
-            Question {
+            AdviceQuery {
                 job: Some(1e-9),
                 ..good
             },
         ),
         (
             "job_hours",
-            Question {
+            AdviceQuery {
                 job: Some(169.0),
                 ..good
             },
         ),
         (
             "checkpoint_hours",
-            Question {
+            AdviceQuery {
                 checkpoint: 25.0,
                 ..good
             },
         ),
         (
             "restart_hours",
-            Question {
+            AdviceQuery {
                 restart: -0.1,
                 ..good
             },
@@ -214,21 +214,21 @@ fn numbers_that_cannot_be_are_refused_by_the_name_of_their_field() {
         let error = known.advice(&question).unwrap_err();
         assert_eq!(error.code(), "EB-ADVICE-001");
         assert!(
-            matches!(&error, AdviceError::Question { field, .. } if *field == expected),
+            matches!(&error, AdviceError::Query { field, .. } if *field == expected),
             "{error}"
         );
         assert!(error.to_string().contains(expected), "{error}");
     }
     // No server lives for a checkpoint of 24 h and a step. A job that is shorter than a life goes
     // without one; of a longer one it is said that it never ends.
-    let long = Question {
+    let long = AdviceQuery {
         checkpoint: 24.0,
         ..good
     };
     let plan = known.advice(&long).unwrap().figures.unwrap().schedule;
     assert_eq!(plan.unwrap().intervals.len(), 1);
     let error = known
-        .advice(&Question {
+        .advice(&AdviceQuery {
             job: Some(30.0),
             ..long
         })
@@ -243,9 +243,9 @@ fn an_age_that_no_server_reaches_is_refused_in_words_that_make_sense_without_a_l
         .map(|n| preempted("a", f64::from(n), 0.01 + f64::from(n) / 400.0))
         .collect();
     let known = knowledge(&all, &Viewer::Everything, 100.0, f64::INFINITY);
-    let question = Question {
+    let question = AdviceQuery {
         age: 5_000.0,
-        ..Question::default()
+        ..AdviceQuery::default()
     };
     let text = known.advice(&question).unwrap_err().to_string();
     assert!(
@@ -268,7 +268,7 @@ fn a_short_job_on_an_old_server_or_with_a_long_checkpoint_gets_a_plan_of_its_own
         (0.0, 1.0 / 3600.0, 24.0),
         (400.0, 0.2, 24.0),
     ] {
-        let question = Question {
+        let question = AdviceQuery {
             age,
             job: Some(job),
             checkpoint,
@@ -293,10 +293,10 @@ fn a_short_job_on_an_old_server_or_with_a_long_checkpoint_gets_a_plan_of_its_own
 fn the_same_lives_give_the_same_advice_in_whatever_order_they_come() {
     let truth = model(BATHTUB);
     let mut all = lives(truth.as_ref(), 300, 600.0, 6, 0.2, 13);
-    let question = Question {
+    let question = AdviceQuery {
         job: Some(5.0),
         age: 1.0,
-        ..Question::default()
+        ..AdviceQuery::default()
     };
     let one = knowledge(&all, &tenant("project-1"), 600.0, 24.0)
         .advice(&question)

@@ -1,15 +1,15 @@
 //! What a tenant learns of others: whole batches of several tenants, or nothing.
 
 use crate::world::{KEPT, at, knowledge, lives, model, preempted, tenant};
-use ebbtide_advice::{Advice, LifeOwners, LifePool, LifeRecord, Question, Retention, Viewer};
+use ebbtide_advice::{Advice, AdviceQuery, LifeOwners, LifePool, LifeRecord, Retention, Viewer};
 use ebbtide_model::{LifeEnd, Seconds};
 use proptest::prelude::*;
 
 fn asked(all: &[LifeRecord], now: f64) -> Advice {
     knowledge(all, &tenant("mine"), now, 24.0)
-        .advice(&Question {
+        .advice(&AdviceQuery {
             job: Some(4.0),
-            ..Question::default()
+            ..AdviceQuery::default()
         })
         .unwrap()
 }
@@ -165,7 +165,7 @@ fn what_is_told_is_coarse() {
     let truth = model("bathtub:A=0.414,tau1=0.94,tau2=0.77,b=24.45");
     let all = lives(truth.as_ref(), 700, 1400.0, 6, 0.2, 21);
     let known = knowledge(&all, &tenant("project-0"), 1400.0, 24.0);
-    let advice = known.advice(&Question::default()).unwrap();
+    let advice = known.advice(&AdviceQuery::default()).unwrap();
     assert_eq!(advice.owners, LifeOwners::OwnAndOthers);
     assert_eq!((advice.lives - advice.own) % 10, 0);
     assert_eq!(advice.interruptions % 10, 0);

@@ -68,7 +68,7 @@ fn provider() -> impl Strategy<Value = ProviderFacts> {
 
 /// What is asked, by itself.
 #[derive(Debug, Clone)]
-struct Question {
+struct OfferQuery {
     vcpus: i64,
     memory: i64,
     disk: i64,
@@ -79,7 +79,7 @@ struct Question {
     tree: Option<u128>,
 }
 
-fn question() -> impl Strategy<Value = Question> {
+fn question() -> impl Strategy<Value = OfferQuery> {
     (
         1_i64..12,
         1_i64..12,
@@ -91,7 +91,7 @@ fn question() -> impl Strategy<Value = Question> {
         prop::option::weighted(0.1, 0_u128..12),
     )
         .prop_map(
-            |(vcpus, memory, disk, custom, required, forbidden, zone, tree)| Question {
+            |(vcpus, memory, disk, custom, required, forbidden, zone, tree)| OfferQuery {
                 vcpus,
                 memory,
                 disk,
@@ -105,7 +105,7 @@ fn question() -> impl Strategy<Value = Question> {
 }
 
 /// Placement's rules for one provider (`placement/objects/research_context.py`).
-fn offers(number: u128, provider: &ProviderFacts, question: &Question) -> bool {
+fn offers(number: u128, provider: &ProviderFacts, question: &OfferQuery) -> bool {
     let asked = [
         ("VCPU", question.vcpus),
         ("MEMORY_MB", question.memory),

@@ -7,14 +7,14 @@ use ebbtide_region::RegionError;
 
 /// A request for servers. Each cloud resolves the names in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Question {
+pub(crate) struct UnresolvedRequest {
     /// The servers, and where they may go. A standalone region knows neither images nor hints.
     pub(crate) wanted: WhatIf,
     /// How many alternates to name for each server. Nova's option says it on an OpenStack.
     pub(crate) alternates: u32,
 }
 
-impl Question {
+impl UnresolvedRequest {
     /// The request to a standalone region's engine, with the flavor and the group of these names.
     ///
     /// # Errors
