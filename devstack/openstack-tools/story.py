@@ -688,7 +688,7 @@ def prices_and_bids(stage):
             until('the price of an empty cloud', 60, lambda: price() < 0.02)
             poor = cloud.boot('poor', 'large.priced', hints={'ebbtide:max_price': '0.001'})
             fault = (poor.get('fault') or {}).get('message', '')
-            must(poor['status'] == 'ERROR' and 'EB-DOOR-066' in fault and '0.001 was to be the most' in fault,
+            must(poor['status'] == 'ERROR' and 'EB-DOOR-066' in fault and 'above your maximum of 0.001' in fault,
                  'below the price a server is %s: %s' % (poor['status'], fault))
             cloud.delete(poor['id'])
             thrifty = cloud.boot('thrifty', 'large.priced', hints={'ebbtide:max_price': '0.05'})

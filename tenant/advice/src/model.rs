@@ -90,12 +90,12 @@ fn chosen(text: String, seen: &Observations, why: &str) -> Result<SelectedModel,
     let distance = (ks * 100.0).ceil() / 100.0;
     let fits = ks <= KS_5_PERCENT / (seen.ended().max(1) as f64).sqrt();
     let mut words = format!(
-        "{}, {why}; never more than {:.0} points of a hundred off",
+        "{}, {why}; largest error {:.0} percentage points",
         model.name(),
         distance * 100.0
     );
     if !fits {
-        words.push_str(", which is more than chance allows: take it with care");
+        words.push_str(", more than sampling noise explains: use it with care");
     }
     Ok(SelectedModel {
         model,

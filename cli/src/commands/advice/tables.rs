@@ -200,7 +200,7 @@ fn calibration(context: &mut Context, tested: v1::Calibration) -> Result<(), Cli
     let verdict = match tested.verdict.as_str() {
         "agrees" => "what was told before agrees with what happened",
         _ => {
-            "what was told before differs from what happened by more than chance: the region has changed, or no model fits it. Take the figures with care"
+            "earlier predictions differ from what happened by more than sampling noise: the region has changed, or no model fits it. Use the figures with care"
         }
     };
     context

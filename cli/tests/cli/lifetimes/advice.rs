@@ -30,7 +30,7 @@ fn advice() -> GetAdviceResponse {
         model: "bathtub:A=0.414,tau1=0.94,tau2=0.77,b=24.4,max=24".into(),
         model_fits: true,
         model_words:
-            "bathtub, of all formulas the likeliest; never more than 4 points of a hundred off"
+            "bathtub, of all formulas the likeliest; largest error 4 percentage points"
                 .into(),
         expected_hours: 12.5,
         chances: vec![

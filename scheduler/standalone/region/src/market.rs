@@ -148,7 +148,7 @@ impl Region {
             return Ok(());
         }
         Err(RegionError::Conflict(format!(
-            "an hour of flavor {:?} costs {price} now, and {most} was to be the most; pay more, or wait until it costs less (`ebbtide price history {}`)",
+            "flavor {:?} costs {price} per hour now, above your maximum of {most}: raise the maximum, or wait until it costs less (`ebbtide price history {}`)",
             flavor.name, flavor.name
         )))
     }

@@ -70,20 +70,20 @@ pub fn verdict(fits: &[Fit], seen: &Observations) -> Option<FitVerdict> {
     let farthest = winner.ks * 100.0;
     words.push_str(&if standing {
         format!(
-            " It is never more than {farthest:.1} points of a hundred off: use {}.",
+            " Its largest error is {farthest:.1} percentage points: use {}.",
             winner.family.name()
         )
     } else if seen.ended() >= ENOUGH {
         format!(
-            " But it is {farthest:.1} points of a hundred off somewhere, more than chance allows ({:.1}): use the empirical model, {} \
-             ended lifetimes are enough for it.",
+            " But its largest error is {farthest:.1} percentage points, and sampling noise explains {:.1}: use the empirical model, \
+             {} ended lifetimes are enough for it.",
             bound * 100.0,
             seen.ended()
         )
     } else {
         format!(
-            " But it is {farthest:.1} points of a hundred off somewhere, more than chance allows ({:.1}). {} ended lifetimes are few \
-             for the empirical model: use {} with care until there are {ENOUGH}.",
+            " But its largest error is {farthest:.1} percentage points, and sampling noise explains {:.1}. {} ended lifetimes are \
+             few for the empirical model: use {} with care until there are {ENOUGH}.",
             bound * 100.0,
             seen.ended(),
             winner.family.name()

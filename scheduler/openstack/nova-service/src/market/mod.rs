@@ -118,8 +118,8 @@ impl Market {
             return Ok(());
         }
         Err(format!(
-            "EB-DOOR-066: an hour of flavor {name} costs {price} now, and {most} was to be the most; \
-             pay more, or wait until it costs less"
+            "EB-DOOR-066: flavor {name} costs {price} per hour now, above your maximum of {most}: \
+             raise the maximum, or wait until it costs less"
         ))
     }
 }

@@ -219,7 +219,7 @@ async fn a_request_below_the_price_is_refused_with_the_reason_and_one_above_gets
         (
             1,
             json!(["0.009"]),
-            "costs 0.01 now, and 0.009 was to be the most",
+            "costs 0.01 per hour now, above your maximum of 0.009",
         ),
         (2, json!(["cheap"]), MAX_PRICE_HINT),
         (3, json!(["0.1", "0.2"]), "give one price"),
