@@ -29,9 +29,8 @@ fn advice() -> GetAdviceResponse {
         lived_hours: 2100.0,
         model: "bathtub:A=0.414,tau1=0.94,tau2=0.77,b=24.4,max=24".into(),
         model_fits: true,
-        model_words:
-            "bathtub, of all formulas the likeliest; largest error 4 percentage points"
-                .into(),
+        model_words: "bathtub, of all formulas the likeliest; largest error 4 percentage points"
+            .into(),
         expected_hours: 12.5,
         chances: vec![
             InterruptionChance {
@@ -119,7 +118,7 @@ async fn everything_that_is_told_is_shown() {
         "43 % (32 to 55)",
         "44 %, all",
         "off",
-        "differs from what happened",
+        "differ from what happened",
         "40 were told nothing",
         "3 × 30 new server: 45",
         "2 h 30 min",
