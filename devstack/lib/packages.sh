@@ -85,6 +85,9 @@ _packages_present() {
         # OCI images, and containers of them.
         images)
             for dir in mmdebstrap dpkg-deb strip podman crun gzip; do _packages_have "$dir" || return 1; done ;;
+        # What builds the console, and the browser that its tests use.
+        node) _packages_have node && _packages_have npm ;;
+        chromium) _packages_have chromium ;;
         # What judges units without starting them.
         units) _packages_have systemd-analyze ;;
         # Packages of Debian and EL, and roots in which they are tried.
@@ -121,6 +124,8 @@ _packages_names() {
         prometheus) echo prometheus ;;
         guest-image) echo mmdebstrap dpkg-dev e2fsprogs genisoimage dnsmasq-base ;;
         images) echo mmdebstrap dpkg binutils podman crun gzip ;;
+        node) echo nodejs npm ;;
+        chromium) echo chromium ;;
         units) echo systemd ;;
         packaging) echo dpkg-dev binutils lintian rpmlint mmdebstrap systemd-container util-linux ;;
         # nova-compute would bring libvirt and QEMU; its code is in python3-nova, and the fake
@@ -140,7 +145,7 @@ _packages_units() {
         postgresql) echo postgresql.service ;;
         oslo-messaging|placement|nova-weighers) ;;
         network) echo nftables.service ;;
-        faketime | plugins-* | guest-image | packaging | units) ;;
+        faketime | plugins-* | guest-image | packaging | units | node | chromium) ;;
         prometheus) echo prometheus.service ;;
         slurm) echo slurmctld.service slurmd.service munge.service ;;
         images) echo podman.{service,socket} podman-auto-update.{service,timer} podman-restart.service ;;
@@ -237,12 +242,12 @@ _packages_install() (
 # ensure_packages SERVICE...   with SERVICE one of rabbitmq, mariadb, galera, postgresql,
 #                              oslo-messaging, libvirt, network, faketime, placement,
 #                              nova-weighers, plugins-c, plugins-python, slurm, prometheus,
-#                              guest-image, openstack.
+#                              guest-image, node, chromium, openstack.
 ensure_packages() {
     local service missing=() packages='' command
     for service in "$@"; do
         if [ -z "$(_packages_names "$service")" ]; then
-            echo "ensure_packages: unknown service '$service'; known are rabbitmq, mariadb, galera, postgresql, oslo-messaging, libvirt, network, faketime, placement, nova-weighers, plugins-c, plugins-python, slurm, prometheus, guest-image, openstack" >&2
+            echo "ensure_packages: unknown service '$service'; known are rabbitmq, mariadb, galera, postgresql, oslo-messaging, libvirt, network, faketime, placement, nova-weighers, plugins-c, plugins-python, slurm, prometheus, guest-image, node, chromium, openstack" >&2
             return 1
         fi
     done
@@ -287,7 +292,7 @@ ensure_packages() {
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     set -euo pipefail
     if [ $# -eq 0 ]; then
-        echo "usage: $0 rabbitmq|mariadb|galera|postgresql|oslo-messaging|libvirt|network|faketime|placement|nova-weighers|plugins-c|plugins-python|slurm|prometheus|openstack ..." >&2
+        echo "usage: $0 rabbitmq|mariadb|galera|postgresql|oslo-messaging|libvirt|network|faketime|placement|nova-weighers|plugins-c|plugins-python|slurm|prometheus|node|chromium|openstack ..." >&2
         exit 2
     fi
     ensure_packages "$@"

@@ -5,13 +5,17 @@
 //! in-process bus cannot do is outlive the process; the outbox and the agents' journals make up for
 //! that at the next start.
 
+use crate::silent_hosts;
 use anyhow::{Context, Result};
+use clap::Args;
 use ebbtide_agent::clock::SystemClock;
 use ebbtide_agent::driver::registry::{self, DriverContext};
 use ebbtide_agent::{Agent, AgentConfig};
-use ebbtide_bus::{Bus, InProcessBroker};
+use ebbtide_bus::{Bus, InProcessBroker, QueuePrefix};
+use ebbtide_model::Seconds;
 use ebbtide_scheduler::{Config, NamedBus};
-use std::path::Path;
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -23,14 +27,46 @@ const HOSTS: [&str; 4] = ["host-A", "host-B", "host-C", "host-D"];
 /// What each of them has.
 const SIZE: &str = "inventory = { VCPU = 8, MEMORY_MB = 16000, DISK_GB = 160 }";
 
+/// When a host without an agent counts as down: not while a person looks at it.
+const SILENT_HOST_DOWN: Seconds = Seconds(24 * 3600);
+
+/// How the region is to be.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Where state is kept.
+    #[arg(long)]
+    dir: PathBuf,
+    /// Written with the addresses once the region answers.
+    #[arg(long)]
+    ready_file: PathBuf,
+    /// Where the API listens; a free port if it is not said.
+    #[arg(long)]
+    listen: Option<SocketAddr>,
+    /// Who may do what: a file that `ebbtide-manage token` writes. Without it every caller is an
+    /// operator.
+    #[arg(long)]
+    tokens: Option<PathBuf>,
+    /// So many more hosts, which have no agents: servers that are placed there do not start.
+    #[arg(long, default_value_t = 0)]
+    silent_hosts: u32,
+}
+
 /// Runs until SIGTERM or SIGINT.
 ///
 /// # Errors
 /// Whatever keeps it from starting.
-pub(crate) async fn run(dir: &Path, ready_file: &Path) -> Result<()> {
+pub(crate) async fn run(options: Options) -> Result<()> {
+    let dir = &options.dir;
     let mut config = Config::default();
-    config.grpc.listen.set_port(0);
+    match options.listen {
+        Some(address) => config.grpc.listen = address,
+        None => config.grpc.listen.set_port(0),
+    }
     config.http.listen.set_port(0);
+    config.auth.tokens = options.tokens;
+    if options.silent_hosts > 0 {
+        config.region.host_down_seconds = SILENT_HOST_DOWN;
+    }
     config.database.url = format!("sqlite://{}", dir.join("region.db").display());
     ebbtide_scheduler::init_log(&config)?;
     let broker = InProcessBroker::new();
@@ -56,7 +92,9 @@ pub(crate) async fn run(dir: &Path, ready_file: &Path) -> Result<()> {
         bus: Arc::new(broker.connect()),
     };
     let running = ebbtide_scheduler::start(config, bus, stop.clone()).await?;
-    running.write_ready_file(ready_file)?;
+    let bus = broker.connect();
+    silent_hosts::register(&bus, &QueuePrefix::default(), options.silent_hosts).await?;
+    running.write_ready_file(&options.ready_file)?;
     let (mut terminate, mut interrupt) = (
         signal(SignalKind::terminate())?,
         signal(SignalKind::interrupt())?,

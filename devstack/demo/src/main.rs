@@ -18,6 +18,7 @@ macro_rules! complain {
 
 mod chain;
 mod embedded;
+mod silent_hosts;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
@@ -55,14 +56,7 @@ enum What {
         grace: u32,
     },
     /// Run scheduler and four agents in this process, without RabbitMQ, until SIGTERM or Ctrl-C.
-    Embedded {
-        /// Where state is kept.
-        #[arg(long)]
-        dir: PathBuf,
-        /// Written with the addresses once the region answers.
-        #[arg(long)]
-        ready_file: PathBuf,
-    },
+    Embedded(embedded::Options),
     /// Keep a processor busy with work whose result can be checked: SHA-256 of SHA-256 of … (a job
     /// for `ebbtide run`).
     Chain {
@@ -141,6 +135,6 @@ async fn run(args: Args) -> Result<()> {
             say!("{result}");
             Ok(())
         }
-        What::Embedded { dir, ready_file } => embedded::run(&dir, &ready_file).await,
+        What::Embedded(options) => embedded::run(options).await,
     }
 }

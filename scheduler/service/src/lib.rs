@@ -18,6 +18,7 @@ mod agent_queues;
 mod archive;
 pub mod args;
 mod cloud;
+mod console;
 mod error;
 mod fail_points;
 mod gate;

@@ -9,7 +9,7 @@ use crate::layer::{Rest, RestRequest};
 use crate::problem::Problem;
 use crate::request_id::{self, RequestIds};
 use crate::table::Answer;
-use crate::{discovery, query, stream};
+use crate::{discovery, origin, query, stream};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use axum::response::Response;
@@ -68,6 +68,11 @@ where
             Err(Failure::Rest(error)) => Problem::of_error(&error, &ids).answer(challenge),
             Err(Failure::Call(status)) => Problem::of_status(&status, &ids).answer(challenge),
         };
+        // Browsers take an answer for nothing but what its type says.
+        let nosniff = HeaderValue::from_static("nosniff");
+        answer
+            .headers_mut()
+            .insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
         if let Ok(id) = HeaderValue::from_str(&ids.own) {
             answer.headers_mut().insert(request_id::HEADER, id);
         }
@@ -94,6 +99,9 @@ where
     }
     let path = parts.uri.path();
     let found = rest.contract.find(&parts.method, path)?;
+    if !parts.method.is_safe() {
+        origin::same(parts.uri.authority(), &parts.headers)?;
+    }
     for (name, shown) in [
         (header::IF_MATCH, "If-Match"),
         (header::IF_UNMODIFIED_SINCE, "If-Unmodified-Since"),

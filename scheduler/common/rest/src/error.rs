@@ -55,6 +55,12 @@ pub enum RestError {
         /// The header with the condition.
         header: &'static str,
     },
+    /// A page of another origin sent the request from a browser.
+    #[error("the request comes from a page of another site ({site:?})")]
+    CrossSite {
+        /// The header `sec-fetch-site` or `origin`.
+        site: String,
+    },
     /// The connection broke inside the body.
     #[error("the body ended early: {problem}")]
     Broken {
@@ -92,6 +98,7 @@ impl RestError {
             Self::Broken { .. } => "EB-REST-008",
             Self::Answer(_) => "EB-REST-009",
             Self::Contract(_) => "EB-REST-010",
+            Self::CrossSite { .. } => "EB-REST-011",
         }
     }
 
@@ -106,6 +113,7 @@ impl RestError {
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::MediaType { .. } => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Condition { .. } => StatusCode::NOT_IMPLEMENTED,
+            Self::CrossSite { .. } => StatusCode::FORBIDDEN,
             Self::Answer(_) | Self::Contract(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -123,6 +131,9 @@ impl RestError {
                 "send the header content-type: application/json (curl: --json)"
             }
             Self::Condition { .. } => "repeat the request without the header",
+            Self::CrossSite { .. } => {
+                "use the console of this scheduler, or a client outside of a browser"
+            }
             Self::Broken { .. } => "repeat the request",
             Self::Answer(_) | Self::Contract(_) => "report it with the request id",
         }

@@ -17,6 +17,7 @@ mod error;
 mod json;
 mod layer;
 pub mod openapi;
+mod origin;
 mod page;
 mod problem;
 mod query;

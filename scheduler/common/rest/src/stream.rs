@@ -39,7 +39,10 @@ where
         Ok(message) => event(&message, position, &ids),
         Err(status) => failure(&Problem::of_status(&status, &ids)),
     });
-    let all = futures::stream::iter(gap).chain(events);
+    // Headers are sent with the first byte of the body. Without this a reader of a quiet region
+    // would wait for them until the first keep-alive.
+    let open = futures::stream::iter([Event::default().comment("open")]);
+    let all = open.chain(futures::stream::iter(gap)).chain(events);
     let stream = Sse::new(all.map(Ok::<Event, Infallible>))
         .keep_alive(KeepAlive::new().interval(KEEP_ALIVE).text("keep-alive"));
     let mut answer = stream.into_response();

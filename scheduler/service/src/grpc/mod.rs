@@ -1,4 +1,4 @@
-//! The gRPC API, and REST in front of it.
+//! The gRPC API, and REST and the console in front of it.
 
 mod admin;
 mod advice;
@@ -15,6 +15,7 @@ mod status;
 
 use crate::Tasks;
 use crate::cloud::Api;
+use crate::console::ConsoleLayer;
 use crate::error::ServiceError;
 use crate::gate::{Gate, GateLayer};
 use crate::wire::Connections;
@@ -100,6 +101,7 @@ pub(crate) fn serve(
             .http2_keepalive_interval(Some(KEEPALIVE))
             .http2_keepalive_timeout(Some(KEEPALIVE_ANSWER))
             .accept_http1(true)
+            .layer(ConsoleLayer)
             .layer(rest)
             .layer(GateLayer(gate))
             .add_service(health_service)

@@ -174,7 +174,9 @@ async fn events_have_ids_names_and_an_end() {
     let fake = Fake::default();
     let answer = fake.ask("GET /v1/events?project=p", &[], "").await;
     assert_eq!(answer.headers[header::CONTENT_TYPE], "text/event-stream");
-    let events: Vec<&str> = answer.text.trim_end().split("\n\n").collect();
+    let mut events: Vec<&str> = answer.text.trim_end().split("\n\n").collect();
+    // The reader knows at once that the stream is open.
+    assert_eq!(events.remove(0), ": open");
     assert_eq!(events.len(), 3, "{}", answer.text);
     for (event, id) in events.iter().zip(["id: 1", "id: 2"]) {
         assert!(event.lines().any(|line| line == id), "{event}");
@@ -189,7 +191,7 @@ async fn events_have_ids_names_and_an_end() {
     let answer = fake
         .ask("GET /v1/events", &[("last-event-id", "7")], "")
         .await;
-    let first = answer.text.split("\n\n").next().unwrap();
+    let first = answer.text.split("\n\n").nth(1).unwrap();
     assert_eq!(first, "event: gap\ndata: {\"last_event_id\":\"7\"}");
 }
 
@@ -234,4 +236,41 @@ async fn grpc_goes_on_unchanged() {
     let answer = fake.ask(request, &[grpc], body).await;
     assert_eq!(answer.status, StatusCode::OK);
     assert_eq!(answer.headers[header::CONTENT_TYPE], "application/grpc");
+}
+
+#[tokio::test]
+async fn a_page_of_another_origin_changes_nothing() {
+    let fake = Fake::default();
+    let body = r#"{"name": "web", "request": {"flavor": "small", "project_id": "p"}}"#;
+    for (sent, refused) in [
+        (("sec-fetch-site", "cross-site"), true),
+        (("sec-fetch-site", "same-site"), true),
+        (("origin", "https://evil.example"), true),
+        (("origin", "null"), true),
+        (("sec-fetch-site", "same-origin"), false),
+        (("sec-fetch-site", "none"), false),
+    ] {
+        let answer = fake.ask("POST /v1/servers", &[JSON, sent], body).await;
+        let wanted = if refused {
+            StatusCode::FORBIDDEN
+        } else {
+            StatusCode::ACCEPTED
+        };
+        assert_eq!(answer.status, wanted, "{sent:?}: {}", answer.text);
+        if refused {
+            assert_eq!(answer.json()["code"], "EB-REST-011");
+        }
+        let sniffing = answer.headers.get(header::X_CONTENT_TYPE_OPTIONS).cloned();
+        assert_eq!(sniffing.unwrap(), "nosniff");
+    }
+    // What it reads, the browser keeps from it: no answer allows another origin.
+    let read = fake
+        .ask(
+            "GET /v1/servers?project=p",
+            &[("sec-fetch-site", "cross-site")],
+            "",
+        )
+        .await;
+    assert_eq!(read.status, StatusCode::OK);
+    assert!(!read.headers.contains_key("access-control-allow-origin"));
 }

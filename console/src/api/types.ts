@@ -1,0 +1,165 @@
+// What the REST API answers, as far as the console reads it: GET /v1/openapi.json has all of it.
+// 64-bit integers are strings, times are RFC 3339, and an empty string means "none".
+
+export interface ResourceUsage {
+  resource_class: string;
+  capacity: string;
+  normal: string;
+  preemptible: string;
+  leaving: string;
+  free_full: string;
+  free_normal: string;
+}
+
+export interface Host {
+  name: string;
+  health: string;
+  disabled_reason: string;
+  availability_zone: string;
+  aggregates: string[];
+  resources: ResourceUsage[];
+  normal_servers: number;
+  preemptible_servers: number;
+}
+
+export interface Server {
+  id: string;
+  name: string;
+  project_id: string;
+  flavor_name: string;
+  preemptible: boolean;
+  status: string;
+  state: string;
+  state_reason: string;
+  host: string;
+  decision_id: string;
+  evacuation_id: string;
+  deadline_at: string;
+}
+
+export interface Evacuation {
+  id: string;
+  victim_id: string;
+  victim_name: string;
+  victim_project_id: string;
+  host: string;
+  preemptor_id: string;
+  decision_id: string;
+  behaviour: string;
+  grace_seconds: number;
+  cost: number;
+  state: string;
+  attempts: number;
+  reason: string;
+  claimed_at: string;
+  notified_at: string;
+  draining_at: string;
+  deadline_at: string;
+  ended_at: string;
+  cause: string;
+  reclaim_owner: string;
+}
+
+export interface Victim {
+  server_id: string;
+  name: string;
+  project_id: string;
+  resources: Record<string, string>;
+  age_seconds: number;
+  cost: number;
+}
+
+export interface Placement {
+  server_id: string;
+  host: string;
+  victims: Victim[];
+  waits_for_room: boolean;
+  alternates: string[];
+}
+
+export interface FilterStep {
+  filter: string;
+  before: number;
+  after: number;
+  dropped: { host: string; reason: string }[];
+}
+
+export interface Weight {
+  weigher: string;
+  raw: number;
+  normalised: number;
+  multiplier: number;
+}
+
+export interface RankedHost {
+  host: string;
+  chosen: boolean;
+  eviction_cost?: number;
+  victims: Victim[];
+  weight: number;
+  weights: Weight[];
+}
+
+export interface InstanceExplanation {
+  filters: FilterStep[];
+  ranking: RankedHost[];
+  ranked: number;
+}
+
+export interface Explanation {
+  policy: string;
+  cost_module: string;
+  filtered_on: string;
+  instances: InstanceExplanation[];
+  optimal: boolean;
+  gap: number;
+  warnings: string[];
+}
+
+export interface NoValidHost {
+  reason: string;
+  placed_before: number;
+  dropped: { filter: string; dropped: number }[];
+  hosts: number;
+}
+
+export interface Decision {
+  id: string;
+  at: string;
+  project_id: string;
+  flavor_name: string;
+  preemptible: boolean;
+  server_ids: string[];
+  placements: Placement[];
+  no_valid_host?: NoValidHost;
+  explanation?: Explanation;
+  request_id: string;
+}
+
+export interface Flavor {
+  id: string;
+  name: string;
+  vcpus: number;
+  ram_mb: number;
+  disk_gb: number;
+  preemptible: boolean;
+}
+
+export interface RegionSummary {
+  hosts_up: number;
+  hosts_down: number;
+  hosts_disabled: number;
+  servers: Record<string, number>;
+  resources: ResourceUsage[];
+  version: string;
+}
+
+export interface WatchEvent {
+  at: string;
+  sequence: string;
+  decision?: Decision;
+  server?: Server;
+  evacuation?: Evacuation;
+  host?: Host;
+  lagged?: string;
+}

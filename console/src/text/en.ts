@@ -1,0 +1,256 @@
+// English texts. Every other language has the same keys; the type makes a missing one an error.
+
+const plural = (n: number, one: string, many: string): string => `${n} ${n === 1 ? one : many}`;
+
+export const en = {
+  language: "English",
+  title: "Ebbtide console",
+  skip: "Skip to content",
+  navigation: "Views",
+  views: {
+    evacuations: "Evacuations",
+    decisions: "Decisions",
+    capacity: "Capacity",
+    whatIf: "What if",
+    servers: "My servers",
+    prices: "Prices",
+  },
+  languageChoice: "Language",
+  signOut: "Sign out",
+  loading: "Loading…",
+  refresh: "Read again",
+  none: "none",
+  back: "Back",
+  yes: "yes",
+  no: "no",
+
+  login: {
+    heading: "Sign in",
+    intro: "This region asks for a token.",
+    label: "Token",
+    hint:
+      "A token of this region (ebbtide-manage token create), or a Keystone token " +
+      "(openstack token issue -f value -c id). This tab forgets it when it is closed.",
+    submit: "Sign in",
+    refused: "The scheduler does not accept this token.",
+    shape: "A token has only printable characters and no spaces.",
+    expired: "The token is not valid any more. Sign in again.",
+  },
+
+  feed: {
+    connecting: "Connecting…",
+    live: "Live",
+    lost: (time: string) =>
+      `The scheduler does not answer since ${time}. The page shows what it knew then and ` +
+      "tries again by itself.",
+    refused: "Live events are not available:",
+    back: "The scheduler answers again.",
+  },
+  problem: {
+    unreachable: "The scheduler does not answer.",
+    next: "Next step:",
+    retry: "Try again",
+  },
+
+  state: {
+    claimed: "claimed",
+    notified: "notified",
+    draining: "in grace period",
+    evacuated: "evacuated",
+    spared: "spared",
+    failed: "failed",
+  } as Record<string, string>,
+  cause: {
+    preemption: "displaced by a normal request",
+    "max-lifetime": "lived as long as its flavor allows",
+    "out-of-bid": "price above its maximum",
+    headroom: "capacity is kept free for normal requests",
+    reclaim: "the owner takes the host back",
+  } as Record<string, string>,
+  behaviour: {
+    terminate: "terminate",
+    stop: "stop",
+    hibernate: "hibernate",
+    "live-migrate": "live-migrate",
+  } as Record<string, string>,
+
+  evacuations: {
+    heading: "Evacuations",
+    intro: "Which servers must leave, what displaced them, and how long they still have.",
+    find: "Find a server, host or project",
+    failed: "Failed",
+    active: "In progress",
+    ended: "Ended",
+    noneFailed: "No evacuation has failed.",
+    noneActive: "No server is leaving now.",
+    noneEnded: "No evacuation has ended yet.",
+    noMatch: "No evacuation fits what you look for.",
+    victim: "Server",
+    displacedBy: "Displaced by",
+    host: "Host",
+    state: "State",
+    remaining: "Grace period",
+    cost: "Cost",
+    project: (name: string) => `project ${name}`,
+    why: "Why?",
+    whyOf: (name: string) => `Why was ${name} displaced?`,
+    hidden: "a normal request",
+    over: "over",
+    noticePending: "notice not confirmed yet",
+    secondsLeft: (time: string) => `${time} left`,
+    endedAt: (time: string) => `ended ${time}`,
+    nextStep: "Next step",
+    started: (name: string) => `${name} received its notice`,
+    nowFailed: (name: string) => `The evacuation of ${name} failed`,
+    count: (n: number) => plural(n, "evacuation", "evacuations"),
+    more: (n: number) => `${n} older ones are not shown: look for a name.`,
+  },
+  nextSteps: {
+    "EB-EVACUATION-001":
+      "Look at the agent of this host: it is down, cut off from the broker, or does not read " +
+      "its queue.",
+    "EB-EVACUATION-002":
+      "Look at the host: its hypervisor is slow or stuck. Raise act_timeout_seconds if ends " +
+      "regularly take longer.",
+    "EB-EVACUATION-003":
+      "Wait for the next heartbeat of the host. It says whether the server runs. Look at the " +
+      "agent if none comes.",
+    "EB-EVACUATION-004": "The deletion goes on. Look at the agent of this host.",
+    "EB-EVACUATION-005":
+      "If it repeats, look for two schedulers with one name on the bus.",
+    "EB-EVACUATION-006":
+      "Read the message of the agent. If the server does not run but its capacity is not free, " +
+      "clear up on the host.",
+    other: "Look at the log of the agent on this host.",
+  } as Record<string, string>,
+
+  decisions: {
+    heading: "Decisions",
+    intro: "The latest requests. Open one to see why its servers are where they are.",
+    find: "Decision, server or request (id, or name of a server)",
+    open: "Show",
+    at: "Time",
+    flavor: "Flavor",
+    project: "Project",
+    result: "Result",
+    refused: "no valid host",
+    placed: (hosts: string) => `on ${hosts}`,
+    victims: (n: number) => plural(n, "victim", "victims"),
+    empty: "There is no decision yet.",
+    notFound: "There is no such decision. It may be older than what the scheduler keeps.",
+  },
+  decision: {
+    heading: "Why",
+    displaced: (victim: string, preemptor: string) =>
+      `${victim} was displaced by ${preemptor}.`,
+    displacedWhy: (host: string, cost: string) =>
+      `On ${host} the loss of the victims costs least: ${cost}.`,
+    summaryPlaced: (count: number, flavor: string, hosts: string) =>
+      `${plural(count, "server", "servers")} of flavor ${flavor} placed on ${hosts}.`,
+    summaryRefused: (count: number, flavor: string) =>
+      `No valid host for ${plural(count, "server", "servers")} of flavor ${flavor}.`,
+    noVictims: "No server had to leave.",
+    picture: "The way of the request",
+    server: (n: number) => `Server ${n}`,
+    instance: (n: number, of: number) => `Server ${n} of ${of}`,
+    request: "Request",
+    normal: "normal",
+    preemptible: "preemptible",
+    onNormal:
+      "Filters saw the normal state h_n: capacity of preemptible servers counts as free.",
+    onFull: "Filters saw the full state h_f: every server counts.",
+    hostsIn: (n: number) => plural(n, "host", "hosts"),
+    filter: "Filter",
+    dropped: (n: number) => `${n} dropped`,
+    kept: (n: number) => `${plural(n, "host", "hosts")} left`,
+    unchanged: (n: number) => `${plural(n, "filter", "filters")} dropped no host: `,
+    ranking: (n: number) => `Ranking of ${plural(n, "host", "hosts")}`,
+    rankingHint: "Lower cost first, then higher weight.",
+    chosen: "chosen",
+    runnerUp: "runner-up",
+    cost: "Cost of victims",
+    weight: "Weight",
+    victimsOf: "Victims",
+    noVictim: "none: it has room",
+    notCompared: "not needed to decide",
+    dearer: (difference: string) => `${difference} more than the chosen host`,
+    weights: "Weights",
+    result: "Result",
+    waits: "waits until its victims have left",
+    starts: "starts at once",
+    missing: "What is missing",
+    missingRow: (need: string, free: string) => `needs ${need}, at most ${free} free on a host`,
+    missingHosts: (n: number) => `missing on ${plural(n, "host", "hosts")}`,
+    age: (text: string) => `${text} old`,
+    notOptimal: (gap: string) => `A limit ended the search: at most ${gap} from the optimum.`,
+    policy: (policy: string, costs: string) => `Policy ${policy}, cost module ${costs}`,
+    elided: (n: number) => `and ${n} more`,
+    unexplained: "This decision is stored without an explanation.",
+  },
+
+  capacity: {
+    heading: "Capacity",
+    intro: "Each cell is a host. Choose a cell to see its servers.",
+    resource: "Resource",
+    group: "Group by",
+    groups: { zone: "Availability zone", aggregate: "Aggregate", none: "No groups" },
+    show: "Show",
+    measures: {
+      both: "Both: used by normal (left), used by all (right)",
+      full: "Used by all servers (h_f)",
+      normal: "Used by normal servers (h_n)",
+      sold: "Sold to preemptible servers",
+    },
+    legend: "Used",
+    unavailable: "down or disabled",
+    map: "Heat map of hosts",
+    mapHint: "Arrow keys move, Enter opens the host.",
+    find: "Find a host",
+    hosts: (n: number) => plural(n, "host", "hosts"),
+    table: "The same as a table",
+    groupName: "Group",
+    total: "Capacity",
+    usedNormal: "Normal servers",
+    usedAll: "All servers",
+    soldColumn: "Preemptible servers",
+    free: "Free (all)",
+    freeNormal: "Free (normal only)",
+    noGroup: "in no aggregate",
+    empty: "The region has no host yet.",
+    cell: (host: string, zone: string, normal: string, full: string) =>
+      `${host}, zone ${zone}: ${normal} used by normal servers, ${full} by all`,
+  },
+  host: {
+    health: "State",
+    zone: "Availability zone",
+    aggregates: "Aggregates",
+    servers: "Servers",
+    none: "There is no server on this host.",
+    close: "Close",
+    kind: "Kind",
+    status: "Status",
+    name: "Name",
+    flavor: "Flavor",
+  },
+
+  whatIf: {
+    heading: "What if",
+    intro: "Ask what a request would do. Nothing changes and no server receives a notice.",
+    flavor: "Flavor",
+    count: "Number of servers",
+    zone: "Availability zone",
+    anyZone: "any",
+    project: "Project",
+    submit: "Ask",
+    nobody: "No server would have to leave.",
+    somebody: (n: number) => `${plural(n, "server", "servers")} would have to leave:`,
+    refused: "No valid host: nothing would be placed.",
+    placements: "Where the servers would go",
+    notes: "What the answer does not know",
+    noFlavors: "The region has no flavor yet: create one first.",
+    badCount: "The number must be between 1 and 1000.",
+  },
+};
+
+/** The texts of a language. */
+export type Text = typeof en;

@@ -1,0 +1,36 @@
+// The rest of a grace period: in words, and as a bar that becomes shorter.
+
+import { useEffect, useState } from "preact/hooks";
+import { serverNow, until } from "../../api/clock";
+import type { Evacuation } from "../../api/types";
+import { useLocale } from "../../text";
+
+/** Renders the caller once a second, at about the same time for all. */
+export function useSeconds(running: boolean): number {
+  const [now, setNow] = useState(serverNow);
+  useEffect(() => {
+    if (!running) return;
+    setNow(serverNow());
+    const timer = setInterval(() => setNow(serverNow()), 1000);
+    return () => clearInterval(timer);
+  }, [running]);
+  return now;
+}
+
+export function Countdown(props: { evacuation: Evacuation; now: number }) {
+  const { text, duration } = useLocale();
+  const { evacuation, now } = props;
+  const left = until(evacuation.deadline_at, now);
+  if (left === null) return <span class="quiet">{text.evacuations.noticePending}</span>;
+  const whole = Math.max(evacuation.grace_seconds * 1000, 1);
+  const share = Math.min(1, Math.max(0, left / whole));
+  const words = left > 0 ? text.evacuations.secondsLeft(duration(left / 1000)) : text.evacuations.over;
+  return (
+    <span class="countdown" role="timer" aria-live="off">
+      <span class={left < 10_000 ? "urgent" : ""}>{words}</span>
+      <span class="bar" aria-hidden="true">
+        <span style={{ width: `${share * 100}%` }} />
+      </span>
+    </span>
+  );
+}
