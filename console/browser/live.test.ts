@@ -1,6 +1,6 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { open, openBrowser, violations } from "./page";
+import { open, openBrowser, picture, violations } from "./page";
 import { Region } from "./region";
 
 let browser: Browser;
@@ -88,6 +88,7 @@ describe("a preemption", () => {
     await row.waitFor();
     await row.getByText(/\d s left/).waitFor();
     await row.getByText("second").waitFor();
+    await picture(page, "evacuations");
     const first = await row.locator(".countdown").innerText();
     await page.waitForFunction(
       (before) => document.querySelector(".group.active .countdown")?.textContent !== before,
@@ -108,6 +109,7 @@ describe("a preemption", () => {
     const text = await row.innerText();
     expect(text).toContain("EB-EVACUATION-006");
     expect(text).toContain("Next step: Read the message of the agent.");
+    await picture(page, "failed");
     expect(await violations(page)).toEqual([]);
     expect(wrong).toEqual([]);
     await close();
@@ -121,6 +123,7 @@ describe("a scheduler that is killed", () => {
     await page.locator(".pulse.live").waitFor();
     await region.kill();
     await page.getByText(/The scheduler does not answer since \d\d:\d\d:\d\d\./).waitFor();
+    await picture(page, "lost");
     // What was known stays on the page.
     expect(await page.locator("tr[data-victim]").count()).toBeGreaterThan(3);
     await region.run();

@@ -1,7 +1,8 @@
 // Debian's Chromium, and pages of the console in it that note everything that goes wrong.
 
-import { readFileSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { join } from "node:path";
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { expect } from "vitest";
 
@@ -65,4 +66,13 @@ export async function violations(page: Page): Promise<string[]> {
   expect(found.exceptionDetails?.text ?? "").toBe("");
   await session.detach();
   return JSON.parse(String(found.result.value)) as string[];
+}
+
+/** Where pictures for the documentation are written; without it there are none. */
+const PICTURES = process.env["EBBTIDE_CONSOLE_PICTURES"];
+
+export async function picture(page: Page, name: string): Promise<void> {
+  if (PICTURES === undefined) return;
+  mkdirSync(PICTURES, { recursive: true });
+  await page.screenshot({ path: join(PICTURES, `console-${name}.png`), fullPage: true });
 }

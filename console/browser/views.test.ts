@@ -1,12 +1,8 @@
-import { mkdirSync } from "node:fs";
-import { join } from "node:path";
-import type { Browser, Page } from "playwright-core";
+import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { open, openBrowser, violations } from "./page";
+import { open, openBrowser, picture, violations } from "./page";
 import { Region } from "./region";
 
-/** Where pictures for the documentation are written; none are without it. */
-const PICTURES = process.env["EBBTIDE_CONSOLE_PICTURES"];
 const MARKUP = `<img src=x onerror="alert('name')"><script>alert(1)</script>`;
 
 let browser: Browser;
@@ -30,12 +26,6 @@ afterAll(async () => {
   await region.remove();
 });
 
-async function picture(page: Page, name: string): Promise<void> {
-  if (PICTURES === undefined) return;
-  mkdirSync(PICTURES, { recursive: true });
-  await page.screenshot({ path: join(PICTURES, `console-${name}.png`), fullPage: true });
-}
-
 describe("a newcomer", () => {
   it("finds who displaced a server, and why, within 10 seconds and one click", async () => {
     const started = performance.now();
@@ -43,7 +33,6 @@ describe("a newcomer", () => {
     const row = page.locator('tr[data-victim="AP2"]');
     await row.getByText("urgent").waitFor();
     expect(await row.innerText()).toContain("project science");
-    await picture(page, "evacuations");
     await page.getByRole("link", { name: "Why was AP2 displaced?" }).click();
     await page.getByText("AP2 (paper) was displaced by urgent (science).").waitFor();
     const took = performance.now() - started;

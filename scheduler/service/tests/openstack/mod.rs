@@ -3,6 +3,8 @@
 
 mod kit;
 
+pub(crate) use kit::OpenStack;
+
 #[path = "../../../../integration/keystone/tests/suite/cloud.rs"]
 #[allow(
     dead_code,
