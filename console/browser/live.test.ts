@@ -116,6 +116,34 @@ describe("a preemption", () => {
   });
 });
 
+describe("a tenant", () => {
+  it("sees the countdown of its server, releases it early, and asks how long others live", async () => {
+    const specs = { "ebbtide:preemptible": "true", "ebbtide:grace_seconds": "300" };
+    const size = { vcpus: 1, ram_mb: 2000, disk_gb: 20 };
+    const flavor = { name: "p.slow", ...size, extra_specs: specs };
+    await region.ask("POST", "/v1/flavors", flavor);
+    await region.create("slow", "p.slow", "paper");
+    const { page, wrong, close } = await signedIn("tenant");
+    await page.getByRole("link", { name: "Servers" }).click();
+    const row = page.locator('tr[data-server="slow"]');
+    await page.locator('tr[data-server="slow"][data-status="active"]').waitFor();
+    const { server } = await region.ask<{ server: { host: string } }>("GET", "/v1/servers/slow");
+    const terms = { owner: "test", reason: "maintenance" };
+    await region.ask("POST", `/v1/hosts/${server.host}/reclaim`, terms);
+    await row.getByText(/[45] min \d+ s left/).waitFor();
+    await row.getByRole("button", { name: "Release slow early" }).click();
+    expect(await violations(page)).toEqual([]);
+    await row.getByRole("button", { name: "Release slow now" }).click();
+    await row.waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "How long a server of" }).first().click();
+    await page.getByText(/From \d+ lives/).waitFor();
+    expect(await page.locator("main").innerText()).not.toContain("science");
+    expect(wrong).toEqual([]);
+    await close();
+    await region.ask("POST", `/v1/hosts/${server.host}/return`, {});
+  });
+});
+
 describe("a scheduler that is killed", () => {
   it("is missed at once, and the page goes on by itself when another one answers", async () => {
     const { page, close } = await signedIn("operator");

@@ -146,7 +146,7 @@ describe("markup in names and reasons", () => {
 });
 
 describe("every view", () => {
-  const VIEWS = ["evacuations", "decisions", "decisions/urgent", "capacity/host-A", "what-if"];
+  const VIEWS = ["evacuations", "servers", "decisions", "decisions/urgent", "capacity/host-A", "what-if"];
 
   it("has no violation that axe finds, light and dark, wide and on a phone, in both languages", async () => {
     const kinds = [

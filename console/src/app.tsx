@@ -20,6 +20,7 @@ import {
 import { CapacityView } from "./views/capacity/view";
 import { DecisionsView } from "./views/decision/view";
 import { EvacuationsView } from "./views/evacuations/view";
+import { ServersView } from "./views/servers/view";
 import { WhatIfView } from "./views/what-if/view";
 
 type Access =
@@ -166,6 +167,8 @@ function Shown(props: { view: View; place: Place }) {
   switch (props.view) {
     case "evacuations":
       return <EvacuationsView />;
+    case "servers":
+      return <ServersView />;
     case "decisions":
       return <DecisionsView id={props.place.id} victim={props.place.query.get("victim") ?? ""} />;
     case "capacity":

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 
-export const VIEWS = ["evacuations", "decisions", "capacity", "whatIf"] as const;
+export const VIEWS = ["evacuations", "servers", "decisions", "capacity", "whatIf"] as const;
 export type View = (typeof VIEWS)[number];
 
 export interface Place {
@@ -14,6 +14,7 @@ export interface Place {
 
 const PATHS: Record<View, string> = {
   evacuations: "evacuations",
+  servers: "servers",
   decisions: "decisions",
   capacity: "capacity",
   whatIf: "what-if",

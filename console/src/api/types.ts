@@ -35,6 +35,7 @@ export interface Server {
   decision_id: string;
   evacuation_id: string;
   deadline_at: string;
+  fault_message: string;
 }
 
 export interface Evacuation {
@@ -162,4 +163,20 @@ export interface WatchEvent {
   evacuation?: Evacuation;
   host?: Host;
   lagged?: string;
+}
+
+export interface FlavorPrice {
+  flavor: string;
+  /** What an hour costs now, for example "0.031". */
+  price: string;
+}
+
+export interface Advice {
+  flavor: string;
+  lives: number;
+  interruptions: number;
+  lived_hours: number;
+  too_little: string;
+  expected_hours: number;
+  chances: { within_hours: number; chance: number }[];
 }

@@ -16,8 +16,7 @@ export const de: Text = {
     decisions: "Entscheidungen",
     capacity: "Kapazität",
     whatIf: "Was wäre wenn",
-    servers: "Meine Server",
-    prices: "Preise",
+    servers: "Server",
   },
   languageChoice: "Sprache",
   signOut: "Abmelden",
@@ -235,6 +234,27 @@ export const de: Text = {
     status: "Status",
     name: "Name",
     flavor: "Flavor",
+  },
+
+  servers: {
+    own: "Meine Server",
+    intro: "Server mit ihren Ankündigungen, dem Preis einer Stunde und ihrer Lebenserwartung.",
+    find: "Server, Host, Flavor oder Projekt suchen",
+    empty: "Es gibt keinen solchen Server.",
+    price: "Preis je Stunde",
+    noPrice: "keiner",
+    advice: "Rat",
+    adviceOf: (flavor) => `Wie lange ein Server mit ${flavor} leben wird`,
+    release: "Früher freigeben",
+    releaseOf: (name) => `${name} früher freigeben`,
+    sure: "Der Server endet jetzt statt am Ende seiner Frist.",
+    releaseNow: (name) => `${name} jetzt freigeben`,
+    keep: "Behalten",
+    tooLittle: "Für eine Vorhersage sind zu wenige Server zu Ende gegangen.",
+    expected: (hours) => `Erwartete Lebenszeit: ${hours} h`,
+    chance: (share, hours) => `${share} enden binnen ${hours} h`,
+    basis: (lives, ends, hours) =>
+      `Aus ${lives} Leben mit ${ends} Unterbrechungen, zusammen ${hours} h.`,
   },
 
   whatIf: {

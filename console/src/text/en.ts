@@ -12,8 +12,7 @@ export const en = {
     decisions: "Decisions",
     capacity: "Capacity",
     whatIf: "What if",
-    servers: "My servers",
-    prices: "Prices",
+    servers: "Servers",
   },
   languageChoice: "Language",
   signOut: "Sign out",
@@ -231,6 +230,27 @@ export const en = {
     status: "Status",
     name: "Name",
     flavor: "Flavor",
+  },
+
+  servers: {
+    own: "My servers",
+    intro: "Servers with their notices, what an hour costs, and how long they may live.",
+    find: "Find a server, host, flavor or project",
+    empty: "There is no such server.",
+    price: "Price of an hour",
+    noPrice: "none",
+    advice: "Advice",
+    adviceOf: (flavor: string) => `How long a server of ${flavor} will live`,
+    release: "Release early",
+    releaseOf: (name: string) => `Release ${name} early`,
+    sure: "The server ends now instead of at the end of its grace period.",
+    releaseNow: (name: string) => `Release ${name} now`,
+    keep: "Keep it",
+    tooLittle: "Too few servers have ended for a forecast.",
+    expected: (hours: string) => `Expected life: ${hours} h`,
+    chance: (share: string, hours: string) => `${share} end within ${hours} h`,
+    basis: (lives: number, ends: number, hours: string) =>
+      `From ${lives} lives with ${ends} interruptions, ${hours} h in all.`,
   },
 
   whatIf: {

@@ -1,21 +1,8 @@
 // The rest of a grace period: in words, and as a bar that becomes shorter.
 
-import { useEffect, useState } from "preact/hooks";
-import { serverNow, until } from "../../api/clock";
+import { until } from "../../api/clock";
 import type { Evacuation } from "../../api/types";
 import { useLocale } from "../../text";
-
-/** Renders the caller once a second, at about the same time for all. */
-export function useSeconds(running: boolean): number {
-  const [now, setNow] = useState(serverNow);
-  useEffect(() => {
-    if (!running) return;
-    setNow(serverNow());
-    const timer = setInterval(() => setNow(serverNow()), 1000);
-    return () => clearInterval(timer);
-  }, [running]);
-  return now;
-}
 
 export function Countdown(props: { evacuation: Evacuation; now: number }) {
   const { text, duration } = useLocale();

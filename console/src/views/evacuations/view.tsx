@@ -6,8 +6,8 @@ import type { Evacuation, WatchEvent } from "../../api/types";
 import { Loading, ProblemBox, useLoad } from "../../parts/load";
 import { type Names, useNames } from "../../parts/names";
 import { useFeed } from "../../parts/region";
+import { useSeconds } from "../../parts/seconds";
 import { useLocale } from "../../text";
-import { useSeconds } from "./countdown";
 import { fits, grouped, merge } from "./model";
 import { EvacuationTable } from "./table";
 
