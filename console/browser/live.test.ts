@@ -117,7 +117,7 @@ describe("a preemption", () => {
 });
 
 describe("a tenant", () => {
-  it("sees the countdown of its server, releases it early, and asks how long others live", async () => {
+  it("sees the countdown of its server, releases it early, and asks for advice", async () => {
     const specs = { "ebbtide:preemptible": "true", "ebbtide:grace_seconds": "300" };
     const size = { vcpus: 1, ram_mb: 2000, disk_gb: 20 };
     const flavor = { name: "p.slow", ...size, extra_specs: specs };

@@ -49,7 +49,8 @@ export class Region {
   #token(role: Role): void {
     const project = role === "tenant" ? ["--of-project", "paper"] : [];
     const file = ["--file", join(this.dir, "tokens.toml")];
-    const said = this.program("ebbtide-manage", "token", "create", "--role", role, ...project, ...file);
+    const create = ["token", "create", "--role", role];
+    const said = this.program("ebbtide-manage", ...create, ...project, ...file);
     const token = /ebt_\S+/.exec(said)?.[0];
     if (token === undefined) throw new Error(`no token in ${said}`);
     this.#tokens.set(role, token);

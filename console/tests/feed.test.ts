@@ -63,7 +63,7 @@ describe("the event stream", () => {
 
   const kinds = (): string[] => states.map((state) => state.kind);
 
-  it("goes on after the scheduler was killed, says so meanwhile, and has the state read again", async () => {
+  it("goes on after the scheduler was killed, and has the state read again", async () => {
     const first = stream();
     const second = stream();
     answers.push(

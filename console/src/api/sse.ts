@@ -1,5 +1,5 @@
-// Server-Sent Events, read by `fetch`: the browser's own EventSource sends no header `authorization`
-// and would need the token in the address.
+// Server-Sent Events, read by `fetch`: the browser's own EventSource sends no header
+// `authorization` and would need the token in the address.
 
 export interface Frame {
   event: string;

@@ -64,7 +64,8 @@ export function ProblemBox(props: { problem: Problem; again?: () => void }) {
   return (
     <div class="box bad" role="alert">
       <p>
-        {problem.code !== "" && !said.startsWith(problem.code) && <code>{problem.code}</code>} {said}
+        {problem.code !== "" && !said.startsWith(problem.code) && <code>{problem.code}</code>}{" "}
+        {said}
       </p>
       {problem.next !== "" && (
         <p>

@@ -206,8 +206,9 @@ function Sums(props: { groups: Group[]; usage: Usage }) {
           <tbody>
             {props.groups.map((group) => {
               const totals = totalsOf(props.usage, group.hosts);
+              const whole = Math.max(totals.capacity, Number.MIN_VALUE);
               const share = (part: number): string =>
-                `${number(part, 0)} (${percent(totals.capacity === 0 ? 0 : part / totals.capacity)})`;
+                `${number(part, 0)} (${percent(part / whole)})`;
               return (
                 <tr key={group.name}>
                   <th scope="row">

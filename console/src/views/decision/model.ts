@@ -1,6 +1,7 @@
 // What a decision's explanation says, in the order in which a reader asks for it.
 
 import type { Decision, FilterStep, InstanceExplanation, RankedHost } from "../../api/types";
+import { byClass } from "../../parts/resources";
 
 /** A filter that dropped hosts, or several in a row that dropped none. */
 export type Step =
@@ -64,7 +65,9 @@ export function missing(decision: Decision): Missing[] {
       }
     }
   }
-  return [...found.values()].sort((a, b) => b.hosts - a.hosts || (a.resource < b.resource ? -1 : 1));
+  return [...found.values()].sort(
+    (a, b) => b.hosts - a.hosts || byClass(a.resource, b.resource),
+  );
 }
 
 /** The hosts on which servers were placed, each once. */

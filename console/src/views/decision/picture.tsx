@@ -61,6 +61,7 @@ function Summary(props: { decision: Decision; victim: string; asked: boolean }) 
   const id = holder?.server_id ?? decision.server_ids[0] ?? "";
   const named = props.asked ? null : names.of(id);
   const preemptor = named === null ? id.slice(0, 8) : `${named.name} (${decision.project_id})`;
+  const hosts = placedOn(decision).join(", ");
   return (
     <div class="box summary">
       {asked !== undefined && (
@@ -72,7 +73,7 @@ function Summary(props: { decision: Decision; victim: string; asked: boolean }) 
       )}
       {fate !== null && <p>{text.decision.displacedWhy(fate.host, number(fate.cost))}</p>}
       <p>
-        {text.decision.summaryPlaced(count, decision.flavor_name, placedOn(decision).join(", "))}{" "}
+        {text.decision.summaryPlaced(count, decision.flavor_name, hosts)}{" "}
         {all.length === 0 && text.decision.noVictims}
       </p>
     </div>

@@ -11,7 +11,8 @@ export function Countdown(props: { evacuation: Evacuation; now: number }) {
   if (left === null) return <span class="quiet">{text.evacuations.noticePending}</span>;
   const whole = Math.max(evacuation.grace_seconds * 1000, 1);
   const share = Math.min(1, Math.max(0, left / whole));
-  const words = left > 0 ? text.evacuations.secondsLeft(duration(left / 1000)) : text.evacuations.over;
+  const texts = text.evacuations;
+  const words = left > 0 ? texts.secondsLeft(duration(left / 1000)) : texts.over;
   return (
     <span class="countdown" role="timer" aria-live="off">
       <span class={left < 10_000 ? "urgent" : ""}>{words}</span>

@@ -105,7 +105,11 @@ function preemptor(names: Names, evacuation: Evacuation): string {
 
 /** The latest page of all, and every one that is in progress or has failed. */
 async function readAll(signal: AbortSignal): Promise<Evacuation[]> {
-  const lists = [{ limit: 500 }, { active_only: true, limit: 1000 }, { state: "failed", limit: 100 }];
+  const lists = [
+    { limit: 500 },
+    { active_only: true, limit: 1000 },
+    { state: "failed", limit: 100 },
+  ];
   const read = lists.map((query) =>
     get<{ evacuations: Evacuation[] }>(withQuery("/v1/evacuations", query), signal),
   );
