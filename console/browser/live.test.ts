@@ -7,8 +7,7 @@ let browser: Browser;
 let region: Region;
 
 beforeAll(async () => {
-  [browser, region] = await Promise.all([openBrowser(), Region.start({ auth: true })]);
-  region.story(4);
+  [browser, region] = await Promise.all([openBrowser(), Region.start({ story: 4, auth: true })]);
 });
 
 afterAll(async () => {
@@ -100,7 +99,7 @@ describe("a preemption", () => {
   });
 
   it("that fails stands on top, with the next step", async () => {
-    region.simulate("host-B", "fail", "terminate", "--times", "100");
+    region.simulate("host-B", "fail", "--action", "terminate", "--times", "100");
     const { page, wrong, close } = await signedIn("operator");
     await page.locator(".pulse.live").waitFor();
     await region.create("third", "large", "science");
@@ -131,11 +130,11 @@ describe("a tenant", () => {
     const terms = { owner: "test", reason: "maintenance" };
     await region.ask("POST", `/v1/hosts/${server.host}/reclaim`, terms);
     await row.getByText(/[45] min \d+ s left/).waitFor();
-    await row.getByRole("button", { name: "Release slow early" }).click();
+    await row.getByRole("button", { name: "Release early: slow" }).click();
     expect(await violations(page)).toEqual([]);
     await row.getByRole("button", { name: "Release slow now" }).click();
     await row.waitFor({ state: "detached" });
-    await page.getByRole("button", { name: "How long a server of" }).first().click();
+    await page.getByRole("button", { name: "Advice: how long a server of" }).first().click();
     await page.getByText(/From \d+ lives/).waitFor();
     expect(await page.locator("main").innerText()).not.toContain("science");
     expect(wrong).toEqual([]);

@@ -1,5 +1,4 @@
-// A running region for the tests: scheduler and agents in one process, with what the paper's table
-// 5 has.
+// A running region for the tests: scheduler and agents in one process.
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -13,6 +12,18 @@ const START_MS = 90_000;
 
 export type Role = "operator" | "reader" | "tenant";
 
+export interface Options {
+  /**
+   * Fills the region with the paper's table 5: a full cloud, one normal request, three victims with
+   * so many seconds of grace.
+   */
+  story?: number;
+  /** Callers need a token. */
+  auth?: boolean;
+  /** Options of `ebbtide-demo embedded`. */
+  more?: string[];
+}
+
 export class Region {
   readonly dir = mkdtempSync(join(tmpdir(), "ebbtide-console-"));
   #process: ChildProcess | null = null;
@@ -22,14 +33,21 @@ export class Region {
 
   private constructor(private readonly more: string[]) {}
 
-  /** `more` are options of `ebbtide-demo embedded`. */
-  static async start(options: { auth?: boolean; more?: string[] } = {}): Promise<Region> {
-    const region = new Region(options.more ?? []);
+  /** Starts a region. */
+  static async start(options: Options = {}): Promise<Region> {
+    const region = new Region([]);
+    region.#port = await freePort();
+    if (options.story !== undefined) {
+      // The story has no token, and its servers must not go to hosts without agents.
+      await region.run();
+      region.#story(options.story);
+      await region.kill();
+    }
+    region.more.push(...(options.more ?? []));
     if (options.auth === true) {
       region.more.push("--tokens", join(region.dir, "tokens.toml"));
       for (const role of ["operator", "reader", "tenant"] as const) region.#token(role);
     }
-    region.#port = await freePort();
     await region.run();
     return region;
   }
@@ -102,8 +120,7 @@ export class Region {
     });
   }
 
-  /** The paper's table 5: a full cloud, one normal request, three victims with `grace` seconds. */
-  story(grace: number): void {
+  #story(grace: number): void {
     this.program("ebbtide-demo", "story", "--table", "5", "--grace", String(grace));
   }
 

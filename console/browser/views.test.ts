@@ -9,8 +9,7 @@ let browser: Browser;
 let region: Region;
 
 beforeAll(async () => {
-  [browser, region] = await Promise.all([openBrowser(), Region.start()]);
-  region.story(3);
+  [browser, region] = await Promise.all([openBrowser(), Region.start({ story: 3 })]);
   const zones: [string, string[]][] = [
     ["east", ["host-A", "host-B"]],
     ["west", ["host-C", "host-D"]],
