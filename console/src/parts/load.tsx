@@ -11,7 +11,11 @@ export interface Loaded<T> {
   again: () => void;
 }
 
-/** Reads when `key` changes, and again on demand. What was read stays shown meanwhile. */
+/**
+ * Reads when `key` changes, and again on demand. What was read stays shown meanwhile. A reading on
+ * demand waits for the one that is under way: events that come faster than answers must not keep
+ * the page from ever having one.
+ */
 export function useLoad<T>(key: string, read: (signal: AbortSignal) => Promise<T>): Loaded<T> {
   const [state, setState] = useState<{ key: string; value: T | null; problem: Problem | null }>({
     key,
@@ -19,29 +23,43 @@ export function useLoad<T>(key: string, read: (signal: AbortSignal) => Promise<T
     problem: null,
   });
   const [loading, setLoading] = useState(true);
-  const [turn, setTurn] = useState(0);
   const latest = useRef(read);
   latest.current = read;
+  const start = useRef<() => void>(() => undefined);
   useEffect(() => {
     const stop = new AbortController();
-    setLoading(true);
-    latest
-      .current(stop.signal)
-      .then((value) => {
-        if (stop.signal.aborted) return;
-        setState({ key, value, problem: null });
-        setLoading(false);
-      })
-      .catch((error: unknown) => {
-        if (stop.signal.aborted) return;
-        const problem = asProblem(error);
-        // An older answer to the same question stays on the page.
-        setState((old) => ({ key, value: old.key === key ? old.value : null, problem }));
-        setLoading(false);
-      });
+    let running = false;
+    let wanted = false;
+    const settle = (): void => {
+      running = false;
+      setLoading(wanted);
+      if (wanted) go();
+    };
+    const go = (): void => {
+      wanted = running;
+      if (running) return;
+      running = true;
+      setLoading(true);
+      latest.current(stop.signal).then(
+        (value) => {
+          if (stop.signal.aborted) return;
+          setState({ key, value, problem: null });
+          settle();
+        },
+        (error: unknown) => {
+          if (stop.signal.aborted) return;
+          const problem = asProblem(error);
+          // An older answer to the same question stays on the page.
+          setState((old) => ({ key, value: old.key === key ? old.value : null, problem }));
+          settle();
+        },
+      );
+    };
+    start.current = go;
+    go();
     return () => stop.abort();
-  }, [key, turn]);
-  const again = useCallback(() => setTurn((turn) => turn + 1), []);
+  }, [key]);
+  const again = useCallback(() => start.current(), []);
   const current = state.key === key;
   return {
     value: current ? state.value : null,
