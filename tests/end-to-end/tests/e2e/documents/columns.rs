@@ -31,7 +31,7 @@ const WITHOUT_WIDE_TABLES: [&str; 1] = ["ARCHITECTURE.md"];
 fn language(path: &Path) -> Option<Language> {
     let by_ending = path.extension().map(|ending| ending.to_string_lossy());
     match by_ending.as_deref() {
-        Some("rs" | "proto" | "wit") => return Some(Language::Slashes),
+        Some("rs" | "proto" | "wit" | "ts" | "tsx") => return Some(Language::Slashes),
         Some("sh" | "toml") => return Some(Language::Hash),
         Some("py") => return Some(Language::Python),
         Some("md") if WITHOUT_WIDE_TABLES.iter().any(|file| path.ends_with(file)) => {
