@@ -212,6 +212,30 @@ pub struct HostedServer {
     pub server_id: ServerId,
     /// What it is doing.
     pub state: HostedState,
+    /// What else the host knows of it, for a region whose database was restored from a backup that
+    /// is older than the server. `None` from agents that do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facts: Option<Box<HostedFacts>>,
+}
+
+/// What a host knows of a server, from the order that started it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostedFacts {
+    /// Its name.
+    pub name: String,
+    /// Its owner.
+    pub project_id: String,
+    /// The name of its flavor.
+    pub flavor: String,
+    /// What it takes while it runs.
+    pub resources: Resources,
+    /// True if it may be evacuated.
+    pub preemptible: bool,
+    /// Start time of its current or last run, by the agent's clock.
+    pub since: Timestamp,
+    /// The evacuation whose notice its guest has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evacuation_id: Option<EvacuationId>,
 }
 
 /// See [`Body::Heartbeat`].

@@ -1,6 +1,6 @@
 //! A driver's data about its hypervisor: plain data, shared by the drivers and the pure protocol.
 
-use ebbtide_model::message::HostedState;
+use ebbtide_model::message::{HostedFacts, HostedState};
 use ebbtide_model::{
     EvacuationId, InterruptionBehaviour, Inventory, ResourceClass, Resources, Seconds, ServerId,
     Timestamp, Trait,
@@ -26,6 +26,9 @@ pub struct ServerView {
     /// The evacuation for which the guest has released the rest of its time. With the identifier, a
     /// release of an earlier notice does not shorten a later one.
     pub released: Option<EvacuationId>,
+    /// What the hypervisor's records say beyond that, for the scheduler; `None` if they are not the
+    /// agent's.
+    pub facts: Option<Box<HostedFacts>>,
 }
 
 /// What one server still holds on the hypervisor.

@@ -27,6 +27,10 @@ const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// Pause if the operator has to change something at the broker.
 const REFUSED_PAUSE: Duration = Duration::from_secs(10);
 
+/// Most servers of a host whose facts are in its heartbeats. About 300 bytes each: these make 1 MB
+/// of the 4 MiB that a message may have.
+const MOST_FACTS: usize = 4096;
+
 /// Minimum time between two heartbeats about changed servers. The first is sent at once. Reports
 /// have already answered every command, and a host that ends ten servers a second need not list all
 /// its servers ten times.
@@ -326,19 +330,25 @@ impl Worker {
     async fn heartbeat(&self) -> Result<(Heartbeat, Servers), DriverError> {
         self.driver.health().await?;
         let facts = self.driver.inventory().await?;
-        let servers = self.driver.list().await?;
-        let servers = in_short(&servers);
-        let hosted = servers.iter().map(|(server_id, state)| HostedServer {
-            server_id: *server_id,
-            state: *state,
-        });
+        let views = self.driver.list().await?;
+        let servers = in_short(&views);
+        let with_facts = views.len() <= MOST_FACTS;
+        let mut hosted: Vec<HostedServer> = views
+            .into_iter()
+            .map(|view| HostedServer {
+                server_id: view.server_id,
+                state: view.state,
+                facts: view.facts.filter(|_| with_facts),
+            })
+            .collect();
+        hosted.sort_unstable_by_key(|server| server.server_id);
         let heartbeat = Heartbeat {
             host: self.identity.host.clone(),
             session: self.identity.session,
             sequence: self.identity.sequence.fetch_add(1, Ordering::Relaxed) + 1,
             inventory: facts.inventory,
             traits: facts.traits,
-            servers: hosted.collect(),
+            servers: hosted,
             storage: facts.storage,
         };
         Ok((heartbeat, servers))

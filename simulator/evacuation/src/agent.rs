@@ -464,6 +464,7 @@ impl Agent {
                 _ => servers.push(HostedServer {
                     server_id: ServerId(Uuid::from_u128(u128::from(lie) << 64)),
                     state: HostedState::Running,
+                    facts: None,
                 }),
             }
         }

@@ -96,6 +96,7 @@ impl Hypervisor {
             .map(|(id, guest)| HostedServer {
                 server_id: *id,
                 state: guest.state,
+                facts: None,
             })
             .collect();
         let shelved = self.shared.iter().flat_map(StorageHandle::all_mine);
@@ -109,6 +110,7 @@ impl Hypervisor {
             server_id: hosted.server_id,
             state: hosted.state,
             released,
+            facts: None,
         })
         .collect()
     }

@@ -147,8 +147,12 @@ impl StorageHandle {
             .filter(|((_, who), _)| *who == self.host);
         let taken = taken.filter_map(|((id, _), saved)| Some((*id, saved.as_ref()?.state)));
         let all = kept.chain(taken);
-        all.map(|(server_id, state)| HostedServer { server_id, state })
-            .collect()
+        all.map(|(server_id, state)| HostedServer {
+            server_id,
+            state,
+            facts: None,
+        })
+        .collect()
     }
 }
 

@@ -279,6 +279,7 @@ impl SimulatedHost {
             server_id: *server_id,
             state: guest.state,
             released: guest.released,
+            facts: None,
         });
         let views = views.collect();
         self.input(AgentInput::Observed(views));

@@ -245,6 +245,7 @@ impl Driver for LibvirtDriver {
                 server_id: *server_id,
                 state,
                 released: notice.filter(|n| n.released).map(|n| n.evacuation_id),
+                facts: notes.get(server_id).and_then(Note::facts).map(Box::new),
             });
         }
         // The storage comes last: a server that is undefined meanwhile is on the storage before

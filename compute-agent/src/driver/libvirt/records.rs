@@ -5,7 +5,7 @@
 //! without a note is a server about which less is known.
 
 use crate::driver::GuestNotice;
-use ebbtide_model::message::Start;
+use ebbtide_model::message::{HostedFacts, Start};
 use ebbtide_model::{EvacuationId, InterruptionBehaviour, Seconds, ServerId, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -56,6 +56,23 @@ impl NoticeNote {
             at,
             released: false,
         }
+    }
+}
+
+impl Note {
+    /// What the scheduler may have to know of the server; `None` if the agent found it without its
+    /// start order.
+    pub(super) fn facts(&self) -> Option<HostedFacts> {
+        let start = &self.start;
+        (!start.flavor.is_empty()).then(|| HostedFacts {
+            name: start.name.clone(),
+            project_id: start.project_id.clone(),
+            flavor: start.flavor.clone(),
+            resources: start.resources.clone(),
+            preemptible: start.preemptible,
+            since: self.since,
+            evacuation_id: self.notice.as_ref().map(|notice| notice.evacuation_id),
+        })
     }
 }
 

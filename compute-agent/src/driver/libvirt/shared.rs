@@ -124,6 +124,7 @@ impl LibvirtDriver {
                         server_id,
                         state: known.state,
                         released: None,
+                        facts: None,
                     });
                 }
             }

@@ -22,6 +22,8 @@ pub(super) fn view(server: &Server) -> ServerView {
         server_id: ServerId(server.id),
         state: state(server),
         released: notice::released(&server.metadata),
+        // Nova's databases have it.
+        facts: None,
     }
 }
 

@@ -175,6 +175,7 @@ impl SimulatedDriver {
                         server_id,
                         state: known.state,
                         released: None,
+                        facts: None,
                     });
                 }
             }

@@ -3,7 +3,7 @@
 
 use super::faults::{Faults, OnNotice};
 use crate::driver::{DriverError, GuestNotice, NoticeOutcome, Occupancy, ServerView};
-use ebbtide_model::message::{HostedState, Start};
+use ebbtide_model::message::{HostedFacts, HostedState, Start};
 use ebbtide_model::{
     EvacuationId, InterruptionBehaviour, Inventory, ResourceClass, Resources, ServerId, Timestamp,
 };
@@ -68,6 +68,19 @@ impl SimulatedGuest {
         }
     }
 
+    /// What the scheduler may have to know of it.
+    fn facts(&self) -> HostedFacts {
+        HostedFacts {
+            name: self.name.clone(),
+            project_id: self.project_id.clone(),
+            flavor: self.flavor.clone(),
+            resources: self.resources.clone(),
+            preemptible: self.preemptible,
+            since: self.since,
+            evacuation_id: self.notice.as_ref().map(|notice| notice.evacuation_id),
+        }
+    }
+
     /// The resources that it keeps from others: all while it runs, otherwise only its disk.
     #[must_use]
     pub fn holds(&self) -> Resources {
@@ -112,6 +125,7 @@ impl SimulatedState {
                 .as_ref()
                 .filter(|n| n.released)
                 .map(|n| n.evacuation_id),
+            facts: Some(Box::new(guest.facts())),
         };
         self.servers.iter().map(view).collect()
     }

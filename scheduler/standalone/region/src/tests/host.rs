@@ -9,7 +9,9 @@ use ebbtide_agent_protocol::{
     DriverError, DriverResult, EvacuationPhase, JournalRecord, NoticeOutcome, Occupancy, ReportId,
     ServerView,
 };
-use ebbtide_model::message::{Body, Heartbeat, HostedServer, HostedState, Message, Spare};
+use ebbtide_model::message::{
+    Body, Heartbeat, HostedFacts, HostedServer, HostedState, Message, Spare, Start,
+};
 use ebbtide_model::{
     EvacuationId, InterruptionBehaviour, Inventory, MessageId, ResourceClass, Resources, ServerId,
     Timestamp,
@@ -28,6 +30,23 @@ pub(super) struct Guest {
     pub(super) state: HostedState,
     pub(super) takes: Resources,
     since: Timestamp,
+    start: Start,
+    /// The evacuation whose notice it has.
+    notice: Option<EvacuationId>,
+}
+
+impl Guest {
+    fn facts(&self) -> HostedFacts {
+        HostedFacts {
+            name: self.start.name.clone(),
+            project_id: self.start.project_id.clone(),
+            flavor: self.start.flavor.clone(),
+            resources: self.start.resources.clone(),
+            preemptible: self.start.preemptible,
+            since: self.since,
+            evacuation_id: self.notice,
+        }
+    }
 }
 
 /// How a call of the driver ends.
@@ -204,6 +223,7 @@ impl TestHost {
                 server_id: *id,
                 state: guest.state,
                 released: None,
+                facts: None,
             });
             let views = views.collect();
             self.input(now, AgentInput::Observed(views));
@@ -228,6 +248,7 @@ impl TestHost {
         let hosted = |server_id: &ServerId, guest: &Guest| HostedServer {
             server_id: *server_id,
             state: guest.state,
+            facts: Some(Box::new(guest.facts())),
         };
         let guests = self.guests.iter();
         let mut servers: Vec<HostedServer> = guests.map(|(id, guest)| hosted(id, guest)).collect();
@@ -326,18 +347,18 @@ impl TestHost {
         let now = self.clock(now);
         let gone = DriverError::NotFound { server_id: id };
         match what {
-            DriverCall::GiveNotice(_) => {
-                let guest = self.guests.get(&id).ok_or(gone)?;
+            DriverCall::GiveNotice(notice) => {
+                let guest = self.guests.get_mut(&id).ok_or(gone)?;
+                guest.notice = Some(notice.evacuation_id);
                 Ok(DriverResult::Noticed(match guest.state {
                     HostedState::Running => NoticeOutcome::Delivered,
                     _ => NoticeOutcome::NotRunning,
                 }))
             }
-            DriverCall::WithdrawNotice(_) => self
-                .guests
-                .get(&id)
-                .ok_or(gone)
-                .map(|_| DriverResult::Withdrawn),
+            DriverCall::WithdrawNotice(_) => {
+                self.guests.get_mut(&id).ok_or(gone)?.notice = None;
+                Ok(DriverResult::Withdrawn)
+            }
             DriverCall::Interrupt(behaviour) => {
                 let guest = self.guests.get_mut(&id).ok_or(gone)?;
                 *self.ended.entry(id).or_default() += 1;
@@ -393,6 +414,7 @@ impl TestHost {
                 };
                 let (_, mut guest) = kept.ok_or(gone)?;
                 (guest.state, guest.since) = (HostedState::Running, now);
+                guest.notice = None;
                 self.guests.insert(id, guest);
                 self.check_room();
                 Ok(DriverResult::Started(now))
@@ -403,10 +425,13 @@ impl TestHost {
                     state: HostedState::Stopped,
                     takes: start.resources.clone(),
                     since: now,
+                    start: start.clone(),
+                    notice: None,
                 });
                 if guest.state != HostedState::Running {
                     guest.state = HostedState::Running;
                     guest.since = now;
+                    guest.notice = None;
                 }
                 let since = guest.since;
                 self.check_room();
