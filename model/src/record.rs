@@ -69,6 +69,21 @@ pub enum Change {
     Enqueue(OutboxMessage),
     /// Takes a message out of the outbox: the broker has confirmed it.
     Dequeue(MessageId),
+    /// Marks the database as restored from a backup.
+    PutRestoreMark(RestoreMark),
+    /// Removes the mark: the region was reconciled with its agents.
+    DeleteRestoreMark,
+}
+
+/// The mark of a database that was restored from a backup and not reconciled yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RestoreMark {
+    /// When the mark was set.
+    pub at: Timestamp,
+    /// The last time at which any agent was heard, according to the backup: about the time of the
+    /// backup. `None` if no agent ever was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backup_at: Option<Timestamp>,
 }
 
 /// The state that a region needs after a restart. Servers: those that can still change.
@@ -97,6 +112,9 @@ pub struct Snapshot {
     pub prices: Vec<PricePoint>,
     /// Messages not yet confirmed, in the order in which they were written.
     pub outbox: Vec<OutboxMessage>,
+    /// Set while the database waits to be reconciled after it was restored from a backup.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restored: Option<RestoreMark>,
 }
 
 /// Bytes that are almost always JSON, as the text that they are.

@@ -8,7 +8,7 @@ use crate::StoreError;
 use crate::row::{Encoder, Row};
 use crate::tables::{
     AGGREGATES, BUDGETS, DECISION_SERVERS, DECISIONS, EVACUATIONS, FLAVORS, GROUPS, HOSTS,
-    IDLE_HOURS, LIVES, OUTBOX, PRICES, SERVERS, TABLES, Table, scope,
+    IDLE_HOURS, LIVES, OUTBOX, PRICES, RESTORE_MARK, RESTORE_MARKS, SERVERS, TABLES, Table, scope,
 };
 use ebbtide_model::record::Change;
 use ebbtide_model::{Decision, IdleHour, PastLife, PricePoint};
@@ -108,6 +108,13 @@ impl Batch {
                     set(&OUTBOX, message.id.to_string(), Fate::Put(row));
                 }
                 Change::Dequeue(id) => set(&OUTBOX, id.to_string(), Fate::Delete),
+                Change::PutRestoreMark(mark) => {
+                    let row = encoder.restore_mark(mark)?;
+                    set(&RESTORE_MARKS, RESTORE_MARK.to_owned(), Fate::Put(row));
+                }
+                Change::DeleteRestoreMark => {
+                    set(&RESTORE_MARKS, RESTORE_MARK.to_owned(), Fate::Delete);
+                }
             }
         }
         Ok(Self::of_tables(tables))

@@ -49,14 +49,16 @@ impl Lease {
 }
 
 /// The row as it is.
-struct LeaseRow {
+pub(crate) struct LeaseRow {
     holder: String,
-    epoch: i64,
+    pub(crate) epoch: i64,
     expires_at: Timestamp,
 }
 
 /// Reads the row and locks it until the transaction ends. SQLite locks the whole database.
-async fn lock_row(transaction: &DatabaseTransaction) -> Result<LeaseRow, TransactionFailure> {
+pub(crate) async fn lock_row(
+    transaction: &DatabaseTransaction,
+) -> Result<LeaseRow, TransactionFailure> {
     let backend = transaction.get_database_backend();
     let sql = match backend {
         DbBackend::Sqlite => "SELECT holder, epoch, expires_at FROM lease WHERE id = 1",

@@ -37,6 +37,7 @@ mod price_store;
 mod private;
 mod purge;
 mod read;
+mod restored;
 mod row;
 mod sql;
 mod store;

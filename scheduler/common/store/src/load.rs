@@ -3,7 +3,8 @@
 use crate::StoreError;
 use crate::store::{Store, statement};
 use crate::tables::{
-    AGGREGATES, BUDGETS, EVACUATIONS, FLAVORS, GROUPS, HOSTS, OUTBOX, PRICES, SERVERS, Table,
+    AGGREGATES, BUDGETS, EVACUATIONS, FLAVORS, GROUPS, HOSTS, OUTBOX, PRICES, RESTORE_MARKS,
+    SERVERS, Table,
 };
 use ebbtide_model::record::{OutboxMessage, REMEMBER_GONE, Snapshot};
 use ebbtide_model::{Evacuation, EvacuationId, MessageId, ServerId, Timestamp};
@@ -70,6 +71,7 @@ impl Store {
             evacuations: all.evacuations(since).await?,
             prices: all.records(&PRICES, LAST_PRICES, []).await?,
             outbox: all.outbox().await?,
+            restored: all.records(&RESTORE_MARKS, "", []).await?.pop(),
         };
         transaction.rollback().await.map_err(failed)?;
         Ok((snapshot, head))

@@ -191,6 +191,10 @@ impl RegionInput for ReleaseServer {
 impl RegionInput for DisableHost {
     type Reply = ();
 
+    fn works_while_held(&self) -> bool {
+        true
+    }
+
     fn apply(
         self,
         region: &mut Region,
@@ -202,6 +206,10 @@ impl RegionInput for DisableHost {
 
 impl RegionInput for EnableHost {
     type Reply = ();
+
+    fn works_while_held(&self) -> bool {
+        true
+    }
 
     fn apply(
         self,
@@ -262,6 +270,10 @@ impl RegionInput for ReturnHost {
 
 impl RegionInput for CreateFlavor {
     type Reply = Flavor;
+
+    fn works_while_held(&self) -> bool {
+        true
+    }
 
     fn apply(
         self,

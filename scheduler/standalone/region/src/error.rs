@@ -69,6 +69,15 @@ pub enum RegionError {
         /// What is in the way, and what to do.
         why: String,
     },
+    /// The database was restored from a backup and is not reconciled with the agents yet.
+    #[error(
+        "the region's database was restored from a backup, and nothing is decided before an operator has \
+         reconciled it with the hosts: `ebbtide-manage reconcile`"
+    )]
+    Held,
+    /// The region cannot be reconciled now.
+    #[error("nothing was reconciled: {0}")]
+    NotReconcilable(String),
     /// A valid request that the present state does not allow.
     #[error("{0}")]
     Conflict(String),
@@ -98,6 +107,8 @@ impl RegionError {
             Self::Quota { .. } => "EB-REGION-006",
             Self::Reclaimed(_) => "EB-REGION-008",
             Self::HostInUse { .. } => "EB-REGION-009",
+            Self::Held => "EB-REGION-011",
+            Self::NotReconcilable(_) => "EB-REGION-012",
         }
     }
 }

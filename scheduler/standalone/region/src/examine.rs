@@ -44,6 +44,15 @@ impl Region {
     #[must_use]
     pub fn examine(&self, now: Timestamp, hears_agents: bool) -> Examination {
         let mut found = Vec::new();
+        if let Some(held) = self.held_finding() {
+            return Examination {
+                hosts: self.hosts.len(),
+                servers: self.servers.len(),
+                evacuations: self.evacuations.active_count(),
+                findings: vec![held],
+                ..Examination::default()
+            };
+        }
         if let Err(what) = self.check_consistency() {
             found.push(Disagreement {
                 code: "EB-AUDIT-101",
@@ -76,7 +85,7 @@ impl Region {
 
     /// Tolerated delay of a heartbeat, of a report in a queue, or of a scheduler that has just come
     /// on duty.
-    fn late(&self) -> Seconds {
+    pub(crate) fn late(&self) -> Seconds {
         Seconds(self.config.host_down_seconds.0 / 2)
     }
 

@@ -40,6 +40,12 @@ impl Region {
             transition.ignored(format!("heartbeat of {name}: {error}"));
             return;
         }
+        if self.restored.is_none() {
+            // Only needed to reconcile a restored database; for all hosts it would be megabytes.
+            beat.servers
+                .iter_mut()
+                .for_each(|server| server.facts = None);
+        }
         let name = &beat.host;
         let was_set_back = before.is_some_and(|entry| entry.is_set_back(&beat, sent_at));
         let heard = HostEntry::heard(before, host, &beat, sent_at, now, down_after);
@@ -82,7 +88,7 @@ impl Region {
             .filter(|h| h.state == HostedState::Running)
             .map(|h| h.server_id)
             .collect();
-        if !contested {
+        if !contested && self.restored.is_none() {
             self.compare_servers(transition, name, &running, sent_at);
         }
     }

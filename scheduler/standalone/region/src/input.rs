@@ -43,6 +43,12 @@ pub trait RegionInput: Debug + Clone + Send + 'static {
         InputKind::Command
     }
 
+    /// True if the region accepts the input before its restored database is reconciled with the
+    /// agents. Nothing that follows from the restored records alone may.
+    fn works_while_held(&self) -> bool {
+        false
+    }
+
     /// Handles the input. [`Region::handle`] is the caller.
     ///
     /// # Errors
@@ -102,6 +108,10 @@ impl RegionInput for Report {
         InputKind::Report(&self.0)
     }
 
+    fn works_while_held(&self) -> bool {
+        true
+    }
+
     fn apply(
         self,
         region: &mut Region,
@@ -119,6 +129,10 @@ impl RegionInput for OutboxConfirmation {
         InputKind::Published(self.id)
     }
 
+    fn works_while_held(&self) -> bool {
+        true
+    }
+
     fn apply(
         self,
         region: &mut Region,
@@ -134,6 +148,10 @@ impl RegionInput for Tick {
 
     fn kind(&self) -> InputKind<'_> {
         InputKind::Tick
+    }
+
+    fn works_while_held(&self) -> bool {
+        true
     }
 
     fn apply(

@@ -27,6 +27,7 @@
 mod admin;
 mod adopt;
 mod audit;
+mod backup;
 mod books;
 mod budgets;
 mod capacity;
@@ -61,6 +62,7 @@ mod timers;
 mod transition;
 mod view;
 
+pub use backup::{ReconcileAction, ReconcileRegion, ReconcileStep, Reconciliation};
 pub use command::{
     AdoptServer, CreateFlavor, CreateGroup, CreateServers, CreatedServers, DeleteAggregate,
     DeleteBudget, DeleteFlavor, DeleteGroup, DeleteServer, DisableHost, EnableHost, PutAggregate,

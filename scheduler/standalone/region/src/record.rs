@@ -36,6 +36,7 @@ impl RegionRecord {
             region,
             state: Snapshot {
                 outbox: Vec::new(),
+                restored: None,
                 ..state
             },
         }

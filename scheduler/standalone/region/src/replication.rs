@@ -87,6 +87,10 @@ impl Region {
                 Change::PutPrice(point) => self.market.put(point.clone()),
                 Change::Enqueue(message) => touched.sent.push(message),
                 Change::Dequeue(id) => touched.dequeued.push(*id),
+                // Only the store sets the mark. A scheduler that was running reads everything anew
+                // then, because numbers of commits are left out.
+                Change::PutRestoreMark(_) => {}
+                Change::DeleteRestoreMark => self.restored = None,
             }
         }
         if touched.aggregates {

@@ -23,7 +23,8 @@ fn is_of_another_start(server: &Server, attempt: u32) -> bool {
 
 impl Region {
     pub(crate) fn report(&mut self, transition: &mut Transition<'_>, message: Message) {
-        if self.refuse_removed(transition, &message.body) {
+        if self.refuse_removed(transition, &message.body) || self.is_too_early(&message, transition)
+        {
             return;
         }
         match message.body {

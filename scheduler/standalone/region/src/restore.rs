@@ -1,5 +1,6 @@
 //! Restores a region from the database.
 
+use crate::backup::RestoredRegion;
 use crate::books::{EvacuationBook, HostBook, HostEntry, ServerBook};
 use crate::market::Market;
 use crate::orphaned_start;
@@ -55,6 +56,11 @@ impl Region {
                 .collect(),
             servers,
             evacuations: EvacuationBook::default(),
+            restored: snapshot.restored.map(|mark| RestoredRegion {
+                mark,
+                since: now,
+                outbox: snapshot.outbox.clone(),
+            }),
             market: Market::new(rule, snapshot.prices),
             forget_at: now,
             improvements: 0,

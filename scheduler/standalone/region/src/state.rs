@@ -1,5 +1,6 @@
 //! The region's state, and the function that handles every input.
 
+use crate::backup::RestoredRegion;
 use crate::books::{EvacuationBook, HostBook, ServerBook};
 use crate::market::Market;
 use crate::removal::RemovedHost;
@@ -32,6 +33,8 @@ pub struct Region {
     pub(crate) servers: ServerBook,
     /// Evacuations under way, those that a budget still counts, and those that ended recently.
     pub(crate) evacuations: EvacuationBook,
+    /// Set while the database waits to be reconciled after it was restored from a backup.
+    pub(crate) restored: Option<RestoredRegion>,
     /// Market prices, and servers whose owners do not pay them.
     pub(crate) market: Market,
     /// Next time that the region purges remembered but obsolete entries.
@@ -74,10 +77,16 @@ impl Region {
         input: I,
         speculation: Option<Speculation>,
     ) -> Result<(I::Reply, Effects), RegionError> {
+        if self.restored.is_some() && !input.works_while_held() {
+            return Err(RegionError::Held);
+        }
         let mut transition = Transition::new(now, ids);
         transition.speculation = speculation;
         let reply = input.apply(self, &mut transition)?;
-        self.reconcile(&mut transition);
+        // Claims of a restored database may be of servers that run, or went, long ago.
+        if self.restored.is_none() {
+            self.reconcile(&mut transition);
+        }
         self.new_generations(&transition.changed);
         Ok((reply, transition.effects))
     }

@@ -55,6 +55,9 @@ impl Region {
 
     pub(crate) fn tick(&mut self, transition: &mut Transition<'_>) {
         self.look_after_hosts(transition);
+        if self.restored.is_some() {
+            return;
+        }
         self.look_after_evacuations(transition);
         self.look_after_lifetimes(transition);
         self.look_after_market(transition);

@@ -163,9 +163,11 @@ impl Database {
                     line.insert(p.at, p.clone());
                 }
                 // Decisions and past lives are read by people only; the world has no aggregates,
-                // and deletes no flavors.
+                // deletes no flavors, and restores no backups.
                 Change::PutDecision(_)
                 | Change::PutLife(_)
+                | Change::PutRestoreMark(_)
+                | Change::DeleteRestoreMark
                 | Change::PutAggregate(_)
                 | Change::DeleteAggregate(_)
                 | Change::DeleteFlavor(_) => {}
@@ -231,6 +233,7 @@ impl Database {
             gone,
             evacuations,
             outbox: self.outbox.clone(),
+            restored: None,
         }
     }
 }

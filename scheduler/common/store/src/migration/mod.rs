@@ -11,6 +11,7 @@ mod m20261123_000004_lives;
 mod m20261123_000005_prices;
 mod m20261127_000006_decision_requests;
 mod m20261127_000007_idle_hours;
+mod m20261129_000008_restore_marks;
 
 use crate::connect::{Connections, write_options};
 use crate::{Backend, StoreError};
@@ -35,6 +36,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261123_000005_prices::Migration),
             Box::new(m20261127_000006_decision_requests::Migration),
             Box::new(m20261127_000007_idle_hours::Migration),
+            Box::new(m20261129_000008_restore_marks::Migration),
         ]
     }
 }

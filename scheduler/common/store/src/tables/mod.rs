@@ -21,6 +21,7 @@ mod idle_hours;
 mod lives;
 mod outbox;
 mod prices;
+mod restore_marks;
 mod server_groups;
 mod servers;
 
@@ -34,6 +35,7 @@ pub(crate) use idle_hours::IDLE_HOURS;
 pub(crate) use lives::LIVES;
 pub(crate) use outbox::OUTBOX;
 pub(crate) use prices::PRICES;
+pub(crate) use restore_marks::{RESTORE_MARK, RESTORE_MARKS};
 pub(crate) use server_groups::GROUPS;
 pub(crate) use servers::SERVERS;
 
@@ -50,7 +52,7 @@ pub(crate) struct Table {
 }
 
 /// All tables that changes are written to, those that others refer to first.
-pub(crate) static TABLES: [&Table; 13] = [
+pub(crate) static TABLES: [&Table; 14] = [
     &HOSTS,
     &AGGREGATES,
     &FLAVORS,
@@ -64,6 +66,7 @@ pub(crate) static TABLES: [&Table; 13] = [
     &LIVES,
     &PRICES,
     &IDLE_HOURS,
+    &RESTORE_MARKS,
 ];
 
 /// Longest text in a column that is part of an index: as in Nova's tables, and 255 × 4 bytes still

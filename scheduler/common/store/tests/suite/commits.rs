@@ -40,6 +40,7 @@ async fn what_is_committed_is_loaded_again(db: TestDb) {
         gone: Vec::new(),
         evacuations: vec![evacuation(1)],
         outbox: vec![message(2), message(1)],
+        restored: None,
     };
     assert_eq!(loaded, expected);
     let read = store.decision(decision_id(1)).await.unwrap();

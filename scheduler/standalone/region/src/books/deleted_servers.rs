@@ -23,6 +23,13 @@ impl DeletedServers {
         self.ids.contains(&id)
     }
 
+    /// Forgets a server that turns out to be there.
+    pub(crate) fn remove(&mut self, id: ServerId) {
+        if self.ids.remove(&id) {
+            self.order.retain(|(_, gone)| *gone != id);
+        }
+    }
+
     /// When a remembered server went.
     pub(crate) fn since(&self, id: ServerId) -> Option<Timestamp> {
         let found = self.order.iter().find(|(_, gone)| *gone == id);

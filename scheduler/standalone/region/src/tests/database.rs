@@ -1,7 +1,7 @@
 //! A database as plain data: it applies a list of changes completely or not at all.
 
 use ebbtide_evacuation::Progress;
-use ebbtide_model::record::{Change, OutboxMessage, REMEMBER_GONE, Snapshot};
+use ebbtide_model::record::{Change, OutboxMessage, REMEMBER_GONE, RestoreMark, Snapshot};
 use ebbtide_model::{
     Aggregate, AggregateId, BudgetScope, Decision, DecisionId, DisruptionBudget, Evacuation,
     EvacuationId, Flavor, FlavorId, GroupId, Host, PastLife, PricePoint, Server, ServerGroup,
@@ -24,6 +24,7 @@ pub(super) struct Database {
     pub(super) lives: BTreeMap<String, PastLife>,
     /// In the order of writing.
     pub(super) outbox: Vec<OutboxMessage>,
+    pub(super) restored: Option<RestoreMark>,
 }
 
 impl Database {
@@ -58,6 +59,8 @@ impl Database {
                 Change::PutLife(life) => drop(self.lives.insert(life.key(), *life)),
                 Change::Enqueue(message) => self.outbox.push(message),
                 Change::Dequeue(id) => self.outbox.retain(|m| m.id != id),
+                Change::PutRestoreMark(mark) => self.restored = Some(mark),
+                Change::DeleteRestoreMark => self.restored = None,
             }
         }
     }
@@ -89,6 +92,7 @@ impl Database {
             gone,
             evacuations,
             outbox: self.outbox.clone(),
+            restored: self.restored,
         }
     }
 }

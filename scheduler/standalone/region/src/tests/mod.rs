@@ -9,6 +9,7 @@ mod world;
 
 mod admin;
 mod agents;
+mod backup;
 mod budgets;
 mod claims;
 mod clocks;

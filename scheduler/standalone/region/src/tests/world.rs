@@ -214,7 +214,12 @@ impl SimulatedRegion {
         self.log(|| "   the scheduler restarts".to_owned());
         let snapshot = self.database.snapshot();
         self.outbox.clear();
-        for message in &snapshot.outbox {
+        // What a restored outbox has is not sent.
+        let unsent = snapshot
+            .outbox
+            .iter()
+            .filter(|_| snapshot.restored.is_none());
+        for message in unsent {
             self.outbox
                 .entry(message.host.clone())
                 .or_default()
