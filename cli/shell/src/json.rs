@@ -229,6 +229,7 @@ contract!(
     Life,
     Plugin,
     PriceRecord,
+    ReconcileResponse,
     RegionSummaryResponse,
     Server,
     ServerGroup,

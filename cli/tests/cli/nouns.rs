@@ -317,3 +317,14 @@ async fn an_audit_names_what_it_finds_and_says_so_by_its_exit_code() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn a_reconciliation_is_shown_before_it_is_done() {
+    let fake = Fake::start().await;
+    let shown = ebbtide(&fake, "reconcile").await;
+    assert_eq!(shown.code, 0);
+    assert!(shown.out.contains("| adopt"), "{}", shown.out);
+    assert!(shown.err.contains("Nothing was changed"), "{}", shown.err);
+    let done = ebbtide(&fake, "reconcile --apply").await;
+    assert!(done.err.contains("Done."), "{}", done.err);
+}

@@ -34,5 +34,5 @@ pub(super) fn run(bytes: &[u8]) {
         CreateServerGroupRequest ListServerGroupsRequest DeleteServerGroupRequest GetEvacuationRequest
         ListPluginsRequest AddPluginRequest RemovePluginRequest ChangePluginRequest ShadowReportRequest RecordRegionRequest
         UseCostModuleRequest ListLivesRequest GetAdviceRequest
-        ReclaimHostRequest GetReclaimRequest ReturnHostRequest RemoveHostRequest ReadmitHostRequest);
+        ReclaimHostRequest GetReclaimRequest ReturnHostRequest RemoveHostRequest ReadmitHostRequest ReconcileRequest);
 }

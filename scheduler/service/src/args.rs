@@ -65,6 +65,11 @@ pub struct Args {
     /// end: for the health check of a container.
     #[arg(long, conflicts_with = "check_config")]
     pub health: bool,
+    /// Mark the region's database as restored from a backup, and end. Schedulers then decide
+    /// nothing until `ebbtide-manage reconcile --apply`. Do this before the first scheduler starts
+    /// on a restored database.
+    #[arg(long, conflicts_with_all = ["check_config", "health", "config_file", "config_dir", "shadow"])]
+    pub restored: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -81,6 +86,7 @@ Examples:
   ebbtide-scheduler --database-url sqlite:///var/lib/ebbtide/region.db --bus-url amqp://guest:guest@127.0.0.1/%2f
   ebbtide-scheduler --config scheduler.toml --check-config
   ebbtide-scheduler --config scheduler.toml --health
+  ebbtide-scheduler --config scheduler.toml --restored
 
 Exit codes: 0 ended as asked, 1 could not start, had to end, or is not ready, 2 wrong use or wrong configuration.";
 

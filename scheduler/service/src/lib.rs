@@ -44,4 +44,4 @@ pub use ebbtide_config as config;
 pub use ebbtide_config::Config;
 pub use error::ServiceError;
 use error::{Tasks, fail};
-pub use run::{NamedBus, RunningScheduler, init_log, open_bus, start};
+pub use run::{NamedBus, RunningScheduler, init_log, mark_restored, open_bus, start};

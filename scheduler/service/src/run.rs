@@ -22,7 +22,7 @@ use crate::{inbox, ticker};
 use ebbtide_bus::{AmqpBus, AmqpConfig, BrokerUrl, Bus, BusIdentity, QueueKind, QueuePrefix};
 use ebbtide_listen::Protocol;
 use ebbtide_model::Seconds;
-use ebbtide_runtime::clock::Stopwatch;
+use ebbtide_runtime::clock::{self, Stopwatch};
 use ebbtide_runtime::ids;
 use ebbtide_store::{Lease, Store, StoreConfig, StoreError};
 use std::net::SocketAddr;
@@ -133,6 +133,34 @@ pub fn open_bus(config: &Config) -> Result<NamedBus, ServiceError> {
     })
 }
 
+async fn open_store(config: &Config) -> Result<Store, ServiceError> {
+    let mut store_config = StoreConfig::new(&config.database.url)?;
+    store_config.max_connections = config.database.max_connections;
+    store_config.sqlite_max_pages = config.database.sqlite_max_pages;
+    store_config.operation_timeout = Duration::from_secs(config.database.timeout_seconds.into());
+    Ok(Store::open(&store_config).await?)
+}
+
+/// Marks the region's database as restored from a backup, and returns what to say about it.
+///
+/// # Errors
+/// The configuration; the database.
+pub async fn mark_restored(config: &Config) -> Result<String, ServiceError> {
+    config.check()?;
+    let store = open_store(config).await?;
+    let marked = store.mark_restored(clock::now()).await;
+    store.close().await;
+    let backup_at = marked?.backup_at;
+    let of = backup_at.map_or_else(
+        || "in which no agent was heard".to_owned(),
+        |at| format!("in which an agent was last heard at {at}"),
+    );
+    Ok(format!(
+        "The database is marked as restored from a backup {of}.\n\
+         Start the scheduler; then `ebbtide-manage reconcile` shows what has to be done.\n"
+    ))
+}
+
 /// Starts the service: database, region, bus, API. Returns when it answers requests.
 ///
 /// # Errors
@@ -171,11 +199,7 @@ pub async fn start(
     for line in access_warnings::warnings(&config, &at) {
         tracing::warn!("{line}");
     }
-    let mut store_config = StoreConfig::new(&config.database.url)?;
-    store_config.max_connections = config.database.max_connections;
-    store_config.sqlite_max_pages = config.database.sqlite_max_pages;
-    store_config.operation_timeout = Duration::from_secs(config.database.timeout_seconds.into());
-    let store = Store::open(&store_config).await?;
+    let store = open_store(&config).await?;
     let holder = format!(
         "ebbtide-scheduler {} on {}",
         std::process::id(),

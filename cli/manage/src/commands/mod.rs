@@ -5,6 +5,7 @@ pub mod audit;
 pub mod config;
 pub mod init;
 pub mod policy;
+pub mod reconcile;
 pub mod shadow;
 pub mod token;
 pub mod upgrade;
@@ -19,7 +20,10 @@ use ebbtide_shell::program::Groups;
 /// The commands by what they are for, in the order of the help. A test holds it against the tree.
 pub const GROUPS: Groups = &[
     ("Setting up", &["init", "token", "policy", "config"]),
-    ("Looking after it", &["audit", "upgrade", "shadow"]),
+    (
+        "Looking after it",
+        &["audit", "reconcile", "upgrade", "shadow"],
+    ),
     ("This program", &["completion"]),
 ];
 
@@ -40,6 +44,8 @@ pub enum Command {
     Policy(policy::PolicyCommand),
     /// Hold Placement, Nova's databases and the ledger against each other
     Audit(audit::AuditArgs),
+    /// Reconcile a region's database that was restored from a backup with its hosts
+    Reconcile(reconcile::ReconcileArgs),
     /// What to look at before nova-scheduler is replaced, and before an upgrade
     #[command(subcommand)]
     Upgrade(upgrade::UpgradeCommand),
@@ -55,7 +61,11 @@ impl Command {
     /// True if it talks to a region.
     #[must_use]
     pub fn uses_region(&self) -> bool {
-        matches!(self, Self::Audit(args) if args.config_file.is_empty())
+        match self {
+            Self::Audit(args) => args.config_file.is_empty(),
+            Self::Reconcile(_) => true,
+            _ => false,
+        }
     }
 }
 
@@ -70,6 +80,7 @@ pub async fn run(context: &mut Context, command: Command) -> Result<(), CliError
         Command::Token(command) => token::run(context, command),
         Command::Policy(command) => policy::run(context, &command),
         Command::Audit(args) => Box::pin(audit::run(context, args)).await,
+        Command::Reconcile(args) => Box::pin(reconcile::run(context, args)).await,
         Command::Upgrade(command) => Box::pin(upgrade::run(context, command)).await,
         Command::Shadow(command) => Box::pin(shadow::run(context, command)).await,
         Command::Completion(args) => completion::run::<Cli>(context, &args),

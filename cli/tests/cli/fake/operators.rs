@@ -306,4 +306,22 @@ impl Admin for Fake {
             }],
         }))
     }
+
+    async fn reconcile(&self, request: Request<ReconcileRequest>) -> Answer<ReconcileResponse> {
+        Ok(Response::new(ReconcileResponse {
+            held: true,
+            backup_at: "2026-11-20T11:00:00Z".into(),
+            applied: request.into_inner().apply,
+            hosts: 4,
+            compared_hosts: 4,
+            steps: vec![ReconcileStep {
+                action: "adopt".into(),
+                subject: format!("server {}", id(7)),
+                host: "host-B".into(),
+                why: "it is running here, and the backup does not have it".into(),
+                next: String::new(),
+            }],
+            obstacles: vec![],
+        }))
+    }
 }

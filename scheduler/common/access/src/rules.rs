@@ -101,6 +101,7 @@ rules! {
     "/ebbtide.v1.Admin/DeleteBudget" Operate;
     "/ebbtide.v1.Admin/AdoptServer" Operate;
     "/ebbtide.v1.Admin/Audit" SeeAll;
+    "/ebbtide.v1.Admin/Reconcile" Operate;
 
     "/grpc.health.v1.Health/Check" Nothing;
     "/grpc.health.v1.Health/Watch" Nothing waits;

@@ -182,6 +182,7 @@ pub const ROUTES: &[Route] = &[
     delete("/v1/budgets", "Admin/DeleteBudget").answer(NO_CONTENT),
     post("/v1/adoptions", "Admin/AdoptServer").answer(CREATED),
     get("/v1/audit", "Admin/Audit"),
+    post("/v1/reconcile", "Admin/Reconcile"),
     get("/v1/plugins", "Admin/ListPlugins"),
     post("/v1/plugins", "Plugins/AddPlugin")
         .answer(CREATED)

@@ -382,4 +382,12 @@ impl v1::admin_server::Admin for ApiHandlers {
     ) -> Result<Response<v1::AuditResponse>, Status> {
         Ok(Response::new(self.examine().await?))
     }
+
+    async fn reconcile(
+        &self,
+        request: Request<v1::ReconcileRequest>,
+    ) -> Result<Response<v1::ReconcileResponse>, Status> {
+        let answer = self.reconcile_restored(request.into_inner()).await?;
+        Ok(Response::new(answer))
+    }
 }

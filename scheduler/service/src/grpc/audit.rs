@@ -97,14 +97,14 @@ impl ApiHandlers {
     }
 }
 
-async fn on_duty_elsewhere(region: &Standalone) -> Result<String, ServiceError> {
+pub(super) async fn on_duty_elsewhere(region: &Standalone) -> Result<String, ServiceError> {
     let holder = region.store.lease_holder().await;
     Ok(holder
         .map_err(|error| not_read(&error))?
         .unwrap_or_default())
 }
 
-fn finding(found: Disagreement) -> v1::Finding {
+pub(super) fn finding(found: Disagreement) -> v1::Finding {
     v1::Finding {
         code: found.code.to_owned(),
         subject: found.subject,

@@ -3,6 +3,7 @@
 mod admin;
 mod advice;
 mod audit;
+mod backup;
 mod convert;
 mod guard;
 mod market;

@@ -39,6 +39,8 @@ fn canonical(error: &ServiceError) -> Code {
             RegionError::Config(_)
             | RegionError::Conflict(_)
             | RegionError::HostInUse { .. }
+            | RegionError::Held
+            | RegionError::NotReconcilable(_)
             | RegionError::Reclaimed(_) => Code::FailedPrecondition,
         },
         ServiceError::NotFound { .. } | ServiceError::NoSuchMarker(_) => Code::NotFound,

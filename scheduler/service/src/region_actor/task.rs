@@ -102,9 +102,17 @@ impl ActorTask {
         let since = now.minus(ebbtide_model::Seconds(31 * 24 * 3600));
         let loaded = holdings.store.load_all(since).await;
         let (snapshot, seen) = loaded.map_err(|error| not_read(&error))?;
+        if let Some(mark) = &snapshot.restored {
+            tracing::warn!(
+                code = "EB-REGION-011",
+                "the database was restored from a backup (marked at {}): nothing is decided or sent before `ebbtide-manage reconcile --apply`",
+                mark.at
+            );
+        }
         let unsent = match self.lease {
-            Some(_) => snapshot.outbox.clone(),
-            None => Vec::new(),
+            // What a restored outbox holds was sent since, or would be for nothing.
+            Some(_) if snapshot.restored.is_none() => snapshot.outbox.clone(),
+            _ => Vec::new(),
         };
         holdings.outbox.replace(unsent);
         let config = holdings.region_config.clone();
