@@ -7,6 +7,7 @@
 )] // These are tests.
 
 mod active_schedulers;
+mod backup;
 mod bad_input;
 mod command;
 mod documents;
