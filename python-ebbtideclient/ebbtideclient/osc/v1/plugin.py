@@ -1,0 +1,42 @@
+"""The scheduler's plugins."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from osc_lib.command import command
+
+from ebbtideclient.osc import columns, common
+from ebbtideclient.osc.columns import Column
+
+LIST = (
+    Column("name", "Name"),
+    Column("kind", "Kind"),
+    Column("carrier", "Carrier"),
+    Column("in_use", "In Use"),
+    Column("shadow", "In Shadow"),
+    Column("multiplier", "Multiplier"),
+    Column("calls", "Calls"),
+    Column("failures", "Failures"),
+    Column("on_failure", "On Failure", long=True),
+    Column("resting", "Resting", long=True),
+    Column("skipped", "Skipped", long=True),
+    Column("last_failure", "Last Failure", long=True),
+    Column("missing", "Missing", long=True),
+    Column("file", "File", long=True),
+    Column("digest", "Digest", long=True),
+)
+
+
+class ListPlugin(command.Lister):
+    """List the scheduler's plugins: weighers and cost modules"""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        common.add_long_option(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        client = self.app.client_manager.preemptible
+        return columns.table(LIST, client.plugins(), parsed_args.long)
