@@ -70,6 +70,10 @@ _packages_present() {
             [ -d /usr/include/wasm32-wasi ] || return 1
             compgen -G '/usr/lib/llvm-*/lib/clang/*/lib/wasi/libclang_rt.builtins-wasm32.a' >/dev/null ;;
         plugins-python) python3 -c 'import ensurepip, venv' 2>/dev/null ;;
+        # The openstack client, with what builds a plugin's entry points.
+        openstack-client)
+            for dir in openstackclient setuptools; do [ -f "/usr/lib/python3/dist-packages/$dir/__init__.py" ] || return 1; done
+            [ -x /usr/bin/python3 ] ;;
         # Requests to the REST API.
         curl) _packages_have curl ;;
         # A batch cluster: its controller, its nodes, its commands, what proves to them who speaks,
@@ -119,6 +123,7 @@ _packages_names() {
         faketime) echo libfaketime ;;
         plugins-c) echo make gcc libc6-dev clang lld wasi-libc libclang-rt-dev-wasm32 ;;
         plugins-python) echo python3-venv ;;
+        openstack-client) echo python3-openstackclient python3-setuptools ;;
         curl) echo curl ;;
         slurm) echo slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge iproute2 util-linux ;;
         prometheus) echo prometheus ;;
@@ -143,7 +148,7 @@ _packages_units() {
         mariadb) ;;
         galera) echo mariadb.service rsync.service ;;
         postgresql) echo postgresql.service ;;
-        oslo-messaging|placement|nova-weighers) ;;
+        oslo-messaging|placement|nova-weighers|openstack-client) ;;
         network) echo nftables.service ;;
         faketime | plugins-* | guest-image | packaging | units | node | chromium) ;;
         prometheus) echo prometheus.service ;;
@@ -242,12 +247,12 @@ _packages_install() (
 # ensure_packages SERVICE...   with SERVICE one of rabbitmq, mariadb, galera, postgresql,
 #                              oslo-messaging, libvirt, network, faketime, placement,
 #                              nova-weighers, plugins-c, plugins-python, slurm, prometheus,
-#                              guest-image, node, chromium, openstack.
+#                              guest-image, node, chromium, openstack, openstack-client.
 ensure_packages() {
     local service missing=() packages='' command
     for service in "$@"; do
         if [ -z "$(_packages_names "$service")" ]; then
-            echo "ensure_packages: unknown service '$service'; known are rabbitmq, mariadb, galera, postgresql, oslo-messaging, libvirt, network, faketime, placement, nova-weighers, plugins-c, plugins-python, slurm, prometheus, guest-image, node, chromium, openstack" >&2
+            echo "ensure_packages: unknown service '$service'; known are rabbitmq, mariadb, galera, postgresql, oslo-messaging, libvirt, network, faketime, placement, nova-weighers, plugins-c, plugins-python, slurm, prometheus, guest-image, node, chromium, openstack, openstack-client" >&2
             return 1
         fi
     done
@@ -292,7 +297,7 @@ ensure_packages() {
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     set -euo pipefail
     if [ $# -eq 0 ]; then
-        echo "usage: $0 rabbitmq|mariadb|galera|postgresql|oslo-messaging|libvirt|network|faketime|placement|nova-weighers|plugins-c|plugins-python|slurm|prometheus|node|chromium|openstack ..." >&2
+        echo "usage: $0 rabbitmq|mariadb|galera|postgresql|oslo-messaging|libvirt|network|faketime|placement|nova-weighers|plugins-c|plugins-python|slurm|prometheus|node|chromium|openstack|openstack-client ..." >&2
         exit 2
     fi
     ensure_packages "$@"

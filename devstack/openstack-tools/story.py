@@ -24,6 +24,7 @@ from database import rows, run
 from invariants import allocations, audit, check, our_audit, upgrade_check
 from occupation import Occupation
 from preempt import Stage, Watch, must, wait_scheduler, wait_up
+from preemptible_commands import every_preemptible_command
 from processes import stack
 from reclaims import a_host_that_is_taken_back
 from run_beside import a_command_beside_its_servers
@@ -38,7 +39,7 @@ CHAPTERS = []
 LONG = ['every_policy_of_a_group', 'slow_hypervisors', 'lives_that_end', 'advice_from_history', 'a_quota_of_unified_limits',
         'a_budget_protects_a_project', 'deleted_while_room_is_made', 'a_compute_that_no_cell_maps',
         'a_weigher_of_the_operator', 'a_ledger_that_comes_later', 'servers_that_come_back', 'a_command_beside_its_servers',
-        'a_host_that_is_taken_back']
+        'a_host_that_is_taken_back', 'every_preemptible_command']
 
 
 def chapter(function):
@@ -949,6 +950,7 @@ def a_ledger_that_comes_later(stage):
 
 
 chapter(a_host_that_is_taken_back)
+chapter(every_preemptible_command)
 
 
 def main():

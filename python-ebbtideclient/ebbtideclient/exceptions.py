@@ -55,7 +55,7 @@ class Problem(ClientError):
         found = body if isinstance(body, dict) else {}
         return cls(
             status,
-            found.get("detail") or found.get("title") or "The API refused it",
+            found.get("detail") or found.get("title") or "The API said no",
             code=found.get("code", ""),
             next_step=found.get("next", ""),
             field=found.get("field", ""),

@@ -83,9 +83,9 @@ def moment(text: str) -> datetime:
 
 
 def written(at: datetime) -> str:
-    """A time as the API writes it."""
+    """A time as the API writes it: without zeros at the end of decimals."""
     text = at.astimezone(timezone.utc).isoformat(timespec="milliseconds")
-    return text.replace("+00:00", "Z")
+    return text.replace("+00:00", "").rstrip("0").rstrip(".") + "Z"
 
 
 def hours(

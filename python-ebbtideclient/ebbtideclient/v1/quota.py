@@ -51,6 +51,13 @@ def quotas(
             "project may displace with `openstack preemptible budget set`"
         )
     access = auth.get_access(client.session)
+    if access.project_id and access.project_id != project_id:
+        # It would leave the project's own limits out of its answer.
+        raise NoQuota(
+            "Keystone shows limits of another project to roles on the whole "
+            "system only. Next step: the same with `--os-system-scope all` "
+            "and without a project in the credentials"
+        )
     service = next(
         (
             entry["id"]

@@ -163,7 +163,8 @@ def shown(record: Mapping[str, Any]) -> tuple[Any, Any]:
 def _placements(placements: list[Mapping[str, Any]]) -> Iterator[str]:
     for placement in placements:
         wait = ", waits for capacity" if placement["waits_for_room"] else ""
-        yield f"{placement['server_id'] or 'server'}: {placement['host']}{wait}"
+        server = placement["server_id"] or "server"
+        yield f"{server}: {placement['host']}{wait}"
 
 
 def _victim(victim: Mapping[str, Any]) -> str:
