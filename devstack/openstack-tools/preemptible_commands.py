@@ -1,5 +1,5 @@
-"""A chapter of the story: every command of `openstack preemptible`, as administrator, as member and as
-reader of a project."""
+"""A chapter of the story: every command of `openstack preemptible`, as administrator, as member
+and as reader of a project."""
 import contextlib
 import json
 import os
@@ -136,8 +136,8 @@ def project_with_roles(cloud):
 
 
 def every_preemptible_command(stage):
-    """`openstack preemptible`: a preemption as its administrator, its victim's member and a reader see
-    it; who may do what; quota, budgets, hosts that are taken back."""
+    """`openstack preemptible`: a preemption as the administrator, the victim's member and a reader
+    see it; who may do what; quota, budgets, hosts that are taken back."""
     cloud = stage.cloud
     began = time.monotonic()
     with project_with_roles(cloud) as project, tempfile.TemporaryDirectory() as folder, contextlib.closing(Commands(folder)) as commands:
