@@ -42,7 +42,10 @@ class Region:
         self.answers: dict[str, list[Any]] = {}
         # Problems by operation, and other statuses with a body.
         self.refusals: dict[str, tuple[int, Any]] = {}
-        self._thread = threading.Thread(target=self._server.serve_forever)
+        # How often it looks whether it is to end: half a second by itself.
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.01,)
+        )
         self._thread.start()
 
     def close(self) -> None:
