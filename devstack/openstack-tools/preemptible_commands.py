@@ -135,6 +135,12 @@ def project_with_roles(cloud):
         keystone('DELETE', '/projects/' + project)
 
 
+def as_administrator(*lines):
+    """What commands say to the administrator, as data."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.closing(Commands(folder)) as commands:
+        return [commands.works('admin', line) for line in lines]
+
+
 def every_preemptible_command(stage):
     """`openstack preemptible`: a preemption as the administrator, the victim's member and a reader
     see it; who may do what; quota, budgets, hosts that are taken back."""

@@ -24,7 +24,7 @@ from database import rows, run
 from invariants import allocations, audit, check, our_audit, upgrade_check
 from occupation import Occupation
 from preempt import Stage, Watch, must, wait_scheduler, wait_up
-from preemptible_commands import every_preemptible_command
+from preemptible_commands import as_administrator, every_preemptible_command
 from processes import stack
 from reclaims import a_host_that_is_taken_back
 from run_beside import a_command_beside_its_servers
@@ -356,6 +356,10 @@ def the_api_with_a_token(stage):
     must(arrived[0] in recorded and gone.isdisjoint(recorded), 'servers of the record are %s' % sorted(recorded))
     wrong = cloud.session.get(cloud.endpoints['preemption'] + '/v1/servers', headers={'X-Auth-Token': 'gAAAAAwrong'}, timeout=30)
     must(wrong.status_code == 401 and 'Keystone uri=' in wrong.headers['WWW-Authenticate'], 'a wrong token gets %s' % wrong.status_code)
+    # The same by the catalog and the openstack client.
+    servers, explained = as_administrator('server list --all-projects', 'decision show ' + request)
+    must({server['ID'] for server in servers} == set(ages) - gone, 'openstack preemptible lists %s' % servers)
+    must(explained['id'] == decision['id'], 'openstack preemptible explains %s' % explained)
     print('      the API: %d hosts, %d servers, %d evacuations of today' % (len(hosts), len(known), len(ended)), flush=True)
 
 

@@ -51,7 +51,7 @@ class Problem(ClientError):
 
     @classmethod
     def of(cls, status: int, body: Any, request_id: str = "") -> Problem:
-        """The problem of an answer. A proxy in front may answer without one."""
+        """The problem of an answer; a proxy may answer without one."""
         found = body if isinstance(body, dict) else {}
         return cls(
             status,

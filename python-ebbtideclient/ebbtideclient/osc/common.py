@@ -8,6 +8,8 @@ from typing import Any
 
 from keystoneauth1 import adapter
 
+from ebbtideclient.v1.client import Client
+
 TIME = re.compile(
     r"\d{4}-\d\d-\d\d"
     r"(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?"
@@ -118,6 +120,11 @@ def add_domain_option(parser: Any) -> None:
         metavar="<project-domain>",
         help="ID of the domain of <project>, where names are not unique",
     )
+
+
+def client(command: Any) -> Client:
+    """The client of a command's cloud, which the plugin makes."""
+    return command.app.client_manager.preemptible
 
 
 def scope(manager: Any, arguments: argparse.Namespace) -> str | None:

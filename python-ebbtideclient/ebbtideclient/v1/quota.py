@@ -114,7 +114,7 @@ def in_use(servers: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def _limit(
-    levels: Iterable[tuple[list[Mapping[str, Any]], str]],
+    levels: Iterable[tuple[list[dict[str, Any]], str]],
     resource: str,
     region: str | None,
 ) -> int:

@@ -55,7 +55,7 @@ class ListBill(command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
-        manager = self.app.client_manager
+        manager: Any = self.app.client_manager
         rows = billing.bill(
             manager.preemptible,
             common.scope(manager, parsed_args),

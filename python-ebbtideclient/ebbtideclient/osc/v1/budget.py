@@ -24,7 +24,7 @@ class ListBudget(command.Lister):
     """List disruption budgets: how many servers may have to leave, and when"""
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
-        client = self.app.client_manager.preemptible
+        client = common.client(self)
         return columns.table(COLUMNS, client.budgets())
 
 
@@ -51,7 +51,7 @@ class SetBudget(command.ShowOne):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
-        manager = self.app.client_manager
+        manager: Any = self.app.client_manager
         budget = manager.preemptible.set_budget(
             {
                 **owner(manager, parsed_args),
@@ -71,7 +71,7 @@ class DeleteBudget(command.Command):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        manager = self.app.client_manager
+        manager: Any = self.app.client_manager
         manager.preemptible.delete_budget(**owner(manager, parsed_args))
 
 

@@ -53,7 +53,7 @@ class ListDecision(command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
-        manager = self.app.client_manager
+        manager: Any = self.app.client_manager
         found = manager.preemptible.decisions(
             limit=parsed_args.limit,
             marker=parsed_args.marker,
@@ -83,7 +83,7 @@ class ShowDecision(command.ShowOne):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
-        manager = self.app.client_manager
+        manager: Any = self.app.client_manager
         found = manager.preemptible.explain(
             parsed_args.decision, as_project(manager, parsed_args)
         )

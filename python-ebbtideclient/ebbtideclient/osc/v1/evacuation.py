@@ -76,7 +76,7 @@ class ListEvacuation(command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
-        manager = self.app.client_manager
+        manager: Any = self.app.client_manager
         found = manager.preemptible.evacuations(
             limit=parsed_args.limit,
             marker=parsed_args.marker,
@@ -100,6 +100,6 @@ class ShowEvacuation(command.ShowOne):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
-        client = self.app.client_manager.preemptible
+        client = common.client(self)
         found = client.evacuation(parsed_args.evacuation)
         return columns.fields(SHOW, found)

@@ -85,7 +85,7 @@ class ListHost(command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
-        client = self.app.client_manager.preemptible
+        client = common.client(self)
         rows = [
             {
                 **host,
@@ -106,5 +106,5 @@ class ShowHost(command.ShowOne):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
-        client = self.app.client_manager.preemptible
+        client = common.client(self)
         return columns.fields(SHOW, client.host(parsed_args.host))

@@ -41,7 +41,7 @@ class ListPrice(command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
-        client = self.app.client_manager.preemptible
+        client = common.client(self)
         return columns.table(PRICES, client.prices(), parsed_args.long)
 
 
@@ -62,7 +62,7 @@ class ListPriceHistory(command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
-        client = self.app.client_manager.preemptible
+        client = common.client(self)
         found = client.price_history(
             limit=parsed_args.limit,
             marker=parsed_args.marker,
@@ -99,7 +99,7 @@ class ShowAdvice(command.ShowOne):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
-        client = self.app.client_manager.preemptible
+        client = common.client(self)
         found = client.advice(
             parsed_args.flavor,
             age_hours=parsed_args.age,

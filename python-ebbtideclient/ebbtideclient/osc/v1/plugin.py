@@ -38,5 +38,5 @@ class ListPlugin(command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
-        client = self.app.client_manager.preemptible
+        client = common.client(self)
         return columns.table(LIST, client.plugins(), parsed_args.long)

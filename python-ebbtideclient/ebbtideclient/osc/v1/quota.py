@@ -25,7 +25,7 @@ class ShowQuota(command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
-        manager = self.app.client_manager
+        manager: Any = self.app.client_manager
         project_id = common.project(manager, parsed_args) or ""
         found = quota.quotas(
             manager.preemptible, project_id, manager.interface

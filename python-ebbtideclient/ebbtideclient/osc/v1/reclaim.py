@@ -75,7 +75,7 @@ class ListReclaim(command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
-        client = self.app.client_manager.preemptible
+        client = common.client(self)
         return columns.table(LIST, client.reclaims(), parsed_args.long)
 
 
@@ -88,7 +88,7 @@ class ShowReclaim(command.ShowOne):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
-        client = self.app.client_manager.preemptible
+        client = common.client(self)
         return columns.fields(SHOW, client.reclaim(parsed_args.host))
 
 
@@ -140,7 +140,7 @@ class ReclaimHost(command.ShowOne):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
-        client = self.app.client_manager.preemptible
+        client = common.client(self)
         terms = {
             "owner": parsed_args.owner,
             "reason": parsed_args.reason,
@@ -171,7 +171,7 @@ class ReturnHost(command.ShowOne):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
-        client = self.app.client_manager.preemptible
+        client = common.client(self)
         found = client.return_host(
             parsed_args.host, keep_disabled=parsed_args.keep_disabled
         )

@@ -81,7 +81,7 @@ class ListServer(command.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
-        manager = self.app.client_manager
+        manager: Any = self.app.client_manager
         found = manager.preemptible.each_server(
             marker=parsed_args.marker,
             project_id=common.scope(manager, parsed_args),
@@ -105,7 +105,7 @@ class ShowServer(command.ShowOne):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
-        client = self.app.client_manager.preemptible
+        client = common.client(self)
         return columns.fields(SHOW, client.find_server(parsed_args.server))
 
 
@@ -122,7 +122,7 @@ class ReleaseServer(command.ShowOne):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
-        client = self.app.client_manager.preemptible
+        client = common.client(self)
         server = client.server(parsed_args.server)
         return columns.fields(evacuation.SHOW, client.release(server["id"]))
 
@@ -141,7 +141,7 @@ class ExplainServer(command.ShowOne):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
-        manager = self.app.client_manager
+        manager: Any = self.app.client_manager
         server = manager.preemptible.find_server(parsed_args.server)
         found = manager.preemptible.explain(
             server["id"], decision.as_project(manager, parsed_args)

@@ -98,7 +98,7 @@ class WhatIf(command.ShowOne):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
-        manager = self.app.client_manager
+        manager: Any = self.app.client_manager
         question = asked(parsed_args, common.project(manager, parsed_args))
         answer = manager.preemptible.what_if(question)
         found = answer["decision"]

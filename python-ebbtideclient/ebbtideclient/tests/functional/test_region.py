@@ -86,7 +86,7 @@ class RegionTestCase(unittest.TestCase):
 
     def ebbtide(self, *words: str) -> str:
         """The command `ebbtide`, as the operator."""
-        command = [EBBTIDE, "--endpoint", self.endpoint, *words]
+        command = [str(EBBTIDE), "--endpoint", self.endpoint, *words]
         done = subprocess.run(command, capture_output=True, text=True)
         self.assertEqual(0, done.returncode, f"{words}: {done.stderr}")
         return done.stdout
@@ -158,6 +158,10 @@ class TestWithTokens(RegionTestCase):
             self.ebbtide("--project", project, "server", "delete", name)
             until(f"the end of {name}", lambda: self.state(name) == "gone")
 
+    def runs(self, name: str) -> None:
+        """Waits until a server runs."""
+        until(f"{name} to run", lambda: self.state(name) == "active")
+
     def state(self, name: str) -> str:
         """The state of a server."""
         return self.data("server", "show", name)["state"]
@@ -167,10 +171,7 @@ class TestWithTokens(RegionTestCase):
         normal = self.flavor("--price", "0.5")
         names = [self.server(f"v{n}", spot, "lab") for n in range(4)]
         for name in names:
-            until(
-                f"{name} to run",
-                lambda name=name: self.state(name) == "active",
-            )
+            self.runs(name)
         mine = self.data("server", "list", role="tenant")
         self.assertLessEqual(set(names), {row["Name"] for row in mine})
 
@@ -212,7 +213,7 @@ class TestWithTokens(RegionTestCase):
         self.assertIn("Request: req-", err)
 
         self.data("server", "release", name, role="tenant")
-        until(f"{pet} to run", lambda: self.state(pet) == "active")
+        self.runs(pet)
         self.assertEqual("gone", self.state(name))
         ended = self.data("evacuation", "show", leaving["ID"])
         self.assertEqual("evacuated", ended["state"])

@@ -121,7 +121,7 @@ def wrong(schema: dict[str, Any], value: Any, where: str = "") -> list[str]:
         return [
             w for inner in value for w in wrong(schema["items"], inner, where)
         ]
-    types = {
+    types: dict[str, Any] = {
         "boolean": bool,
         "integer": int,
         "number": (int, float),
