@@ -7,7 +7,7 @@ use crate::error::AgentError;
 use crate::fence::{Fence, FenceSettings};
 use crate::protocol::AgentPolicy;
 use ebbtide_bus::{AmqpConfig, BrokerUrl, BusIdentity, QueueKind, QueuePrefix, TlsFiles};
-use ebbtide_model::settings::{Setting, Shape, Type, check_ranges};
+use ebbtide_model::settings::{self, Setting, Shape, Type, check_ranges};
 use ebbtide_model::{names, toml_text};
 use ebbtide_telemetry::TelemetrySettings;
 use serde::{Deserialize, Serialize};
@@ -72,9 +72,10 @@ ebbtide_model::settings! {
     #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
     pub struct BusSettings: Default {
         /// The broker, `amqp://USER:PASSWORD@HOST:PORT/VHOST` or `amqps://…`; one, or a list of
-        /// those of one cluster.
+        /// those of one cluster. SIGHUP takes new users and passwords into use, for the same
+        /// brokers.
         urls: OneOrMany = OneOrMany::One("amqp://guest:guest@127.0.0.1:5672/%2f".to_owned())
-            => key(r#"["amqps://agent-compute-1:PASSWORD@mq1:5671/%2f"]"#).secret();
+            => key(r#"["amqps://agent-compute-1:PASSWORD@mq1:5671/%2f"]"#).secret().sighup();
         /// The first part of every queue's name; the same as the scheduler's.
         pub prefix: String = ebbtide_bus::DEFAULT_PREFIX.to_owned() => key("ebbtide-east");
         /// The kind of queue; the same as the scheduler's.
@@ -398,6 +399,30 @@ impl Config {
             .check()
             .map_err(|error| refused("bus", error.into()))?;
         Ok(amqp)
+    }
+
+    /// The paths of what differs from `old` and counts at the next start only.
+    #[must_use]
+    pub fn changes_for_next_start(&self, old: &Self) -> Vec<String> {
+        let keys = settings::keys::<Self>();
+        settings::changes_for_next_start(&old.as_json(), &self.as_json(), &keys)
+    }
+
+    /// By key, passwords included.
+    fn as_json(&self) -> serde_json::Value {
+        let driver = &self.driver;
+        serde_json::json!({
+            "host": self.host,
+            "state_dir": self.state_dir,
+            "bus": self.bus,
+            "http": self.http,
+            "agent": self.agent,
+            "evacuation": self.evacuation,
+            "fence": self.fence,
+            "log": self.log,
+            "telemetry": self.telemetry,
+            "driver": { "kind": driver.kind, driver.kind.as_str(): driver.settings },
+        })
     }
 
     /// The first part of all queue names.

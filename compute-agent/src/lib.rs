@@ -27,6 +27,7 @@ pub mod fleet;
 pub mod health;
 pub mod journal;
 pub mod logging;
+pub mod logins;
 pub mod metadata;
 #[cfg(test)]
 mod testing;

@@ -5,10 +5,11 @@ use ebbtide_agent::cli::{self, Cli, Command, ConfigArgs, ConfigCommand};
 use ebbtide_agent::clock::{Clock, SystemClock};
 use ebbtide_agent::driver::registry::{self, DriverContext};
 use ebbtide_agent::health::pages::Pages;
-use ebbtide_agent::{Agent, AgentError, Health, fleet, logging};
-use ebbtide_bus::{AmqpBus, Bus};
+use ebbtide_agent::logins::{self, BusConnector, DriverHandle};
+use ebbtide_agent::{Agent, AgentError, Config, Health, fleet, logging};
 use ebbtide_service_manager as service_manager;
 use ebbtide_service_manager::health::{self, HealthError};
+use ebbtide_service_manager::reload::{Logins, Refusal};
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -70,8 +71,11 @@ fn run(args: &ConfigArgs) -> Result<(), AgentError> {
     started?.block_on(async {
         let shutdown = CancellationToken::new();
         let on = |kind| signal(kind).map_err(failed("listen for the signals of"));
-        let (mut terminate, mut interrupt) =
-            (on(SignalKind::terminate())?, on(SignalKind::interrupt())?);
+        let (mut terminate, mut interrupt, mut hangup) = (
+            on(SignalKind::terminate())?,
+            on(SignalKind::interrupt())?,
+            on(SignalKind::hangup())?,
+        );
         std::fs::create_dir_all(&config.state_dir).map_err(|source| AgentError::Io {
             what: "make the state directory",
             path: config.state_dir.clone(),
@@ -92,9 +96,12 @@ fn run(args: &ConfigArgs) -> Result<(), AgentError> {
             settings: config.driver.settings.clone(),
             clock: Arc::clone(&clock),
         };
-        let connect =
-            || -> Result<Arc<dyn Bus>, AgentError> { Ok(Arc::new(AmqpBus::open(config.amqp()?)?)) };
-        let fleet = registry::fleet(&config.driver.kind, &context)?;
+        let bus = BusConnector::new(config.amqp()?);
+        let driver = match registry::fleet(&config.driver.kind, &context)? {
+            Some(fleet) => DriverHandle::Fleet(fleet),
+            None => DriverHandle::One(registry::build(&config.driver.kind, &context)?),
+        };
+        let logins = logins::logins(&bus, &config.driver.kind, &driver);
         let health = Health::default();
         let _pages = match config.http.listen {
             Some(listen) => Some(Pages::serve(health.clone(), listen).await?),
@@ -106,16 +113,26 @@ fn run(args: &ConfigArgs) -> Result<(), AgentError> {
             async move { alive }
         });
         let serving = async {
-            if let Some(fleet) = fleet {
-                let stop = shutdown.clone();
-                return fleet::serve(&config, fleet, clock, &health, connect, stop).await;
-            }
-            let driver = registry::build(&config.driver.kind, &context)?;
-            let agent = Agent::new(config.agent_config()?, connect()?, driver).with_clock(clock);
+            let driver = match driver {
+                DriverHandle::One(driver) => driver,
+                DriverHandle::Fleet(fleet) => {
+                    let (stop, connect) = (shutdown.clone(), || bus.open());
+                    return fleet::serve(&config, fleet, clock, &health, connect, stop).await;
+                }
+            };
+            let agent = Agent::new(config.agent_config()?, bus.open()?, driver).with_clock(clock);
             let agent = agent.with_health(health.clone());
             agent.serve(shutdown.clone()).await
         };
         tokio::pin!(serving);
+        // Beside the agent's work: a broker may take its time to answer the test of a login.
+        let reloading = async {
+            while hangup.recv().await.is_some() {
+                reload(args, &config, &logins).await;
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::pin!(reloading);
         let mut is_ready = false;
         loop {
             tokio::select! {
@@ -128,6 +145,7 @@ fn run(args: &ConfigArgs) -> Result<(), AgentError> {
                     service_manager::ready(&format!("agent of {}", config.host));
                     continue;
                 }
+                () = &mut reloading => {}
                 _ = terminate.recv() => tracing::info!("SIGTERM"),
                 _ = interrupt.recv() => tracing::info!("SIGINT"),
             }
@@ -135,6 +153,21 @@ fn run(args: &ConfigArgs) -> Result<(), AgentError> {
             shutdown.cancel();
         }
     })
+}
+
+/// SIGHUP: reads the configuration again and renews the logins in it. `used` is what the agent was
+/// started with.
+async fn reload(args: &ConfigArgs, used: &Config, logins: &Logins<Config>) {
+    match args.read(std::env::vars()) {
+        Ok(read) => {
+            let later = read.changes_for_next_start(used);
+            logins.renew(Ok((&read, &later))).await;
+        }
+        Err(error) => {
+            let refusal = Refusal::new(error.code(), &error);
+            logins.renew(Err(refusal)).await;
+        }
+    }
 }
 
 fn failed(what: &'static str) -> impl Fn(std::io::Error) -> AgentError {

@@ -4,9 +4,11 @@
 //! defaults, the check of its ranges, and the list of its keys. `ebbtide-manage config check` and
 //! `config explain` and `docs/reference/configuration.md` are made of that list.
 
+mod changes;
 mod declare;
 mod value;
 
+pub use changes::changes_for_next_start;
 pub use declare::{KeyList, field_out_of_range, shown};
 pub use value::words;
 

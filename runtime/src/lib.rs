@@ -1,4 +1,4 @@
-//! Tasks, blocking work, pauses, clocks and identifiers of Ebbtide's shells.
+//! Tasks, blocking work, pauses, clocks, identifiers and logins of Ebbtide's shells.
 //!
 //! Only this crate calls what `clippy.toml` disallows: it reads clocks, spawns tasks and makes
 //! random identifiers. The pure crates (model, protocol, engine, solver, region, preemption) do not
@@ -6,4 +6,5 @@
 
 pub mod clock;
 pub mod ids;
+pub mod login;
 pub mod task;

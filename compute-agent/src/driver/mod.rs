@@ -45,6 +45,8 @@ pub use ebbtide_agent_protocol::{
 use async_trait::async_trait;
 use ebbtide_model::message::Start;
 use ebbtide_model::{EvacuationId, Seconds, ServerId, Timestamp};
+use ebbtide_runtime::login::Renewal;
+use ebbtide_service_manager::reload::Refusal;
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -76,6 +78,15 @@ pub trait Driver: Send + Sync + Debug {
     /// # Errors
     /// [`DriverError::Failed`] with what is wrong and what to look at.
     async fn health(&self) -> Result<(), DriverError>;
+
+    /// Tests the credentials of settings that were read again, and uses them from now on. A driver
+    /// without credentials has nothing to do.
+    ///
+    /// # Errors
+    /// [`Refusal`]: the old ones stay.
+    async fn renew_login(&self, _settings: &toml::Table) -> Result<Renewal, Refusal> {
+        Ok(Renewal::Unchanged)
+    }
 
     /// The properties of the host.
     ///

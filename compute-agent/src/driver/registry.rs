@@ -5,6 +5,8 @@ use crate::clock::Clock;
 use crate::error::AgentError;
 use async_trait::async_trait;
 use ebbtide_model::settings::{self, Applies, Key, Type};
+use ebbtide_runtime::login::Renewal;
+use ebbtide_service_manager::reload::Refusal;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -46,6 +48,15 @@ pub trait Fleet: Send + Sync + fmt::Debug {
     /// # Errors
     /// As [`build`].
     fn driver(&self, host: &str, state_dir: &Path) -> Result<Arc<dyn Driver>, AgentError>;
+
+    /// Tests the credentials of settings that were read again, and uses them from now on. A driver
+    /// without credentials has nothing to do.
+    ///
+    /// # Errors
+    /// [`Refusal`]: the old ones stay.
+    async fn renew_login(&self, _settings: &toml::Table) -> Result<Renewal, Refusal> {
+        Ok(Renewal::Unchanged)
+    }
 
     /// Interval of listing the hosts.
     fn interval(&self) -> Duration;

@@ -1,6 +1,7 @@
 //! Metrics of the agents of this process for Prometheus.
 
 use ebbtide_metrics::shown;
+use ebbtide_service_manager::reload::{self, ReloadStates};
 use ebbtide_telemetry::SpanCounts;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -30,6 +31,7 @@ pub(super) struct Metrics {
     reports: Family<HostLabel, Counter>,
     calls: Family<CallLabel, Counter>,
     _trace_spans: SpanCounts,
+    _reloads: ReloadStates,
 }
 
 impl fmt::Debug for Metrics {
@@ -78,6 +80,12 @@ impl Default for Metrics {
                 "hypervisor_calls",
                 "Calls of the hypervisor by outcome",
                 Family::default(),
+            ),
+            _reloads: shown(
+                to,
+                "last_reload_successful",
+                "1 if the last reload took this key of the configuration into use",
+                reload::states(),
             ),
             _trace_spans: shown(
                 to,

@@ -89,6 +89,7 @@ pub(crate) async fn run(options: Options) -> Result<()> {
     }
     let bus = NamedBus {
         name: "in-process",
+        logins: None,
         bus: Arc::new(broker.connect()),
     };
     let running = ebbtide_scheduler::start(config, bus, stop.clone()).await?;

@@ -9,8 +9,10 @@
 use std::fmt;
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::time::Duration;
 
+use ebbtide_runtime::login::{Login, Renewal};
 use lapin::tcp::{AsyncTcpStream, OwnedTLSConfig};
 use lapin::uri::{AMQPScheme, AMQPUri};
 use lapin::{Connection, ConnectionProperties};
@@ -39,6 +41,16 @@ impl Broker {
         }
     }
 
+    /// Whether both name the same vhost of the same host, whatever the login.
+    fn is_same_place(&self, other: &Self) -> bool {
+        let place = |broker: &Self| {
+            let mut uri = broker.uri.clone();
+            uri.authority.userinfo = Default::default();
+            uri
+        };
+        place(self) == place(other)
+    }
+
     /// Whether the port accepts TCP connections. The broker behind it may still refuse the login.
     pub(crate) async fn accepts_connections(&self) -> bool {
         let address = (self.uri.authority.host.as_str(), self.uri.authority.port);
@@ -62,8 +74,8 @@ impl fmt::Debug for Broker {
 /// The hosts of one cluster and the way to connect to each of them.
 #[derive(Debug)]
 pub struct Dialer {
-    /// At least one.
-    pub brokers: Vec<Broker>,
+    /// At least one. A reload replaces the logins; the hosts and their order stay.
+    pub brokers: Login<Arc<[Broker]>>,
     /// Used for hosts with the scheme `amqps`.
     pub tls: TlsFiles,
     /// Shown by the broker's management page, with the purpose appended.
@@ -137,7 +149,52 @@ impl Dialer {
         purpose: ConnectionPurpose,
         id: u64,
     ) -> Result<BrokerSession, DialFailure> {
-        let broker = &self.brokers[host];
+        self.dial_broker(&self.brokers.current()[host], purpose, id)
+            .await
+    }
+
+    /// Tests new logins for the same hosts, and gives them to all connections that are opened from
+    /// now on. Those that are open go on.
+    ///
+    /// # Errors
+    ///
+    /// A host answers and refuses the login, or the files of TLS cannot be used. The old logins
+    /// stay.
+    pub async fn renew_logins(&self, brokers: Vec<Broker>) -> Result<Renewal, DialFailure> {
+        let old = self.brokers.current();
+        let same = |same: fn(&Broker, &Broker) -> bool| {
+            old.len() == brokers.len() && old.iter().zip(&brokers).all(|(a, b)| same(a, b))
+        };
+        if same(|old, new| old.uri == new.uri) {
+            return Ok(Renewal::Unchanged);
+        }
+        if !same(Broker::is_same_place) {
+            return Ok(Renewal::NextStart("the brokers, their order or the vhost"));
+        }
+        let mut renewal = Renewal::Accepted;
+        for broker in &brokers {
+            match self.dial_broker(broker, ConnectionPurpose::Test, 0).await {
+                Ok(session) => {
+                    session.close().await;
+                    renewal = Renewal::Accepted;
+                    break;
+                }
+                Err(failure) => match failure.problem {
+                    DialProblem::Unavailable(problem) => renewal = Renewal::Untested(problem),
+                    _ => return Err(failure),
+                },
+            }
+        }
+        self.brokers.replace(brokers.into());
+        Ok(renewal)
+    }
+
+    async fn dial_broker(
+        &self,
+        broker: &Broker,
+        purpose: ConnectionPurpose,
+        id: u64,
+    ) -> Result<BrokerSession, DialFailure> {
         let socket = SocketHandle::default();
         match self.connect(broker, purpose, &socket).await {
             Ok(connection) => Ok(BrokerSession {
@@ -218,10 +275,14 @@ mod tests {
     use super::*;
     use tokio::net::TcpListener;
 
+    fn brokers(uri: &str) -> Login<Arc<[Broker]>> {
+        Login::new([Broker::new(uri.parse().unwrap(), "the test's host")].into())
+    }
+
     fn dialer(port: u16) -> Dialer {
         let uri = format!("amqp://ann:geheim@127.0.0.1:{port}");
         Dialer {
-            brokers: vec![Broker::new(uri.parse().unwrap(), "the test's host")],
+            brokers: brokers(&uri),
             tls: TlsFiles::default(),
             connection_name: "test".to_owned(),
             connect_timeout: Duration::from_millis(200),
@@ -241,17 +302,38 @@ mod tests {
         drop(listener);
         let failure = failure(&dialer).await;
         assert!(!failure.reached && !failure.problem.is_refusal());
-        assert!(!dialer.brokers[0].accepts_connections().await);
+        assert!(!dialer.brokers.current()[0].accepts_connections().await);
     }
 
     #[tokio::test]
     async fn a_mute_peer_is_reached_and_given_up_at_the_limit() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let dialer = dialer(listener.local_addr().unwrap().port());
-        assert!(dialer.brokers[0].accepts_connections().await);
+        assert!(dialer.brokers.current()[0].accepts_connections().await);
         let failure = failure(&dialer).await;
         assert!(failure.reached && !failure.problem.is_refusal());
         let shown = format!("{failure:?} {dialer:?}");
         assert!(shown.contains("the test's host") && !shown.contains("geheim"));
+    }
+
+    #[tokio::test]
+    async fn new_logins_are_for_the_same_hosts_and_need_no_answer() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let dialer = dialer(port);
+        let renew = |uri: String| dialer.renew_logins(brokers(&uri).current().to_vec());
+        let same = renew(format!("amqp://ann:geheim@127.0.0.1:{port}")).await;
+        assert_eq!(same.unwrap(), Renewal::Unchanged);
+        for place in [
+            format!("127.0.0.1:{port}/other"),
+            format!("localhost:{port}"),
+        ] {
+            let other = renew(format!("amqp://ann:geheim@{place}")).await.unwrap();
+            assert!(matches!(other, Renewal::NextStart(_)), "{other:?}");
+        }
+        let mute = renew(format!("amqp://bob:secret@127.0.0.1:{port}")).await;
+        assert!(matches!(mute.unwrap(), Renewal::Untested(_)));
+        let user = &dialer.brokers.current()[0].uri.authority.userinfo.username;
+        assert_eq!(user, "bob");
     }
 }

@@ -34,6 +34,8 @@ pub enum ConnectionPurpose {
     Publish,
     /// Messages from the broker, and their acknowledgements.
     Consume,
+    /// Nothing: whether a new login is accepted.
+    Test,
 }
 
 impl ConnectionPurpose {
@@ -43,6 +45,7 @@ impl ConnectionPurpose {
         match self {
             Self::Publish => "publish",
             Self::Consume => "consume",
+            Self::Test => "test of a new login",
         }
     }
 }

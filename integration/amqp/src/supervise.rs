@@ -67,6 +67,7 @@ where
             let order = self.policy.hosts.round();
             let mut unreached = Vec::new();
             let mut refusals = 0;
+            let mut logins = self.dialer.brokers.replacements();
             for &host in &order {
                 let purpose = self.policy.purpose;
                 let failure = match self.dialer.dial(host, purpose, self.next_id).await {
@@ -84,16 +85,20 @@ where
                     unreached.push(host);
                 }
                 refusals += usize::from(failure.problem.is_refusal());
-                let broker = &self.dialer.brokers[host];
+                let broker = failure.broker.clone();
                 let error = E::from(failure);
                 tracing::warn!(
                     %broker, purpose = purpose.as_str(), code = error.code(), %error,
                     "cannot connect to the broker"
                 );
-                (self.observer)(LinkEvent::Failed(&broker.to_string(), &error));
+                (self.observer)(LinkEvent::Failed(&broker, &error));
                 self.down(error, refusals == order.len());
             }
-            self.pause(&unreached).await;
+            tokio::select! {
+                () = self.pause(&unreached) => {}
+                // The next round may be let in.
+                Ok(()) = logins.changed() => {}
+            }
         }
     }
 
@@ -161,7 +166,7 @@ async fn first_to_accept(dialer: &Dialer, unreached: &[usize], probe: Option<Dur
     loop {
         tokio::time::sleep(interval).await;
         for &host in unreached {
-            if dialer.brokers[host].accepts_connections().await {
+            if dialer.brokers.current()[host].accepts_connections().await {
                 return host;
             }
         }

@@ -10,6 +10,7 @@ use ebbtide_amqp::{
     Backoff, Broker, ClientError, ConnectionPurpose, DialFailure, Dialer, HostChoice, Link,
     LinkEvent, LinkPolicy, LinkState, TlsFiles,
 };
+use ebbtide_runtime::login::Login;
 use tokio::net::TcpSocket;
 use tokio_util::sync::CancellationToken;
 
@@ -104,7 +105,7 @@ impl Attempts {
             Broker::new(uri, format!("host-{index}"))
         };
         let dialer = Dialer {
-            brokers: addresses.iter().enumerate().map(broker).collect(),
+            brokers: Login::new(addresses.iter().enumerate().map(broker).collect()),
             tls: TlsFiles::default(),
             connection_name: "test".to_owned(),
             connect_timeout: Duration::from_secs(10),

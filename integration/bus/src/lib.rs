@@ -24,7 +24,7 @@ mod name;
 mod rejects;
 mod status;
 
-pub use amqp::{AmqpBus, AmqpConfig, BrokerUrl, BusIdentity, QueueKind};
+pub use amqp::{AmqpBus, AmqpConfig, BrokerUrl, BusIdentity, BusLogins, QueueKind};
 pub use backoff::BackoffPolicy;
 pub use bus::{
     BodyLimit, Bus, MAX_BODY_BYTES, MAX_DEAD_LETTERS, MAX_DEAD_LETTERS_BYTES, OutgoingMessage,

@@ -3,7 +3,7 @@
 use crate::admission::{BindMode, TokenRules};
 use crate::error::KeystoneError;
 use ebbtide_openstack::{AdapterOptions, AuthMethod, AuthOptions};
-use oslo_config::{Config, Opt};
+use oslo_config::{Config, Effect, Opt};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -62,11 +62,13 @@ const ENFORCE_TOKEN_BIND: Opt = Opt::text(SECTION, "enforce_token_bind")
     );
 const AUTH_VERSION: Opt =
     Opt::text(SECTION, "auth_version").help("v3", "Version of Keystone's API; only v3 is taken.");
-const AUTH_SECTION: Opt = Opt::text(SECTION, "auth_section").help(
-    "placement",
-    "The section with the credentials: auth_type, auth_url, username and keystoneauth's others. Not \
-     set: this one.",
-);
+const AUTH_SECTION: Opt = Opt::text(SECTION, "auth_section")
+    .effect(Effect::Reload)
+    .help(
+        "placement",
+        "The section with the credentials: auth_type, auth_url, username and keystoneauth's others. \
+         Not set: this one.",
+    );
 const INTERFACE: Opt = Opt::text(SECTION, "interface").default("internal").help(
     "admin",
     "Which of Keystone's endpoints in the catalog is asked.",

@@ -83,6 +83,12 @@ impl TokenValidator {
         })
     }
 
+    /// The session with our own credentials.
+    #[must_use]
+    pub fn session(&self) -> &Session {
+        self.inner.identity.session()
+    }
+
     /// Gets a token of our own now, to find wrong credentials at start.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ use crate::pool::{DatabasePool, PoolOptions};
 use crate::template::format_url;
 use crate::url::DatabaseUrl;
 use ebbtide_nova::hosts::Ratios;
+use ebbtide_runtime::login::Renewal;
 use sea_orm::DbErr;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
@@ -39,6 +40,8 @@ struct Inner {
     config: NovaDbConfig,
     api: DatabasePool,
     main: DatabasePool,
+    /// From where cells' templates take their parts. A reload replaces it.
+    main_url: RwLock<Secret>,
     known: RwLock<KnownCells>,
 }
 
@@ -73,12 +76,39 @@ impl NovaDb {
             inner: Arc::new(Inner {
                 api: pool("the API", &config.api_url)?,
                 main: pool("this service", &config.main_url)?,
+                main_url: RwLock::new(config.main_url.clone()),
                 config: config.clone(),
                 known: RwLock::default(),
             }),
         };
         db.cells().await?;
         Ok(db)
+    }
+
+    /// Tests a new login of `[api_database] connection`, and uses it for connections that are opened
+    /// from now on. Older ones are renewed when they are used next.
+    ///
+    /// # Errors
+    /// `BadUrl`; `LoginRefused`. The old login stays.
+    pub async fn renew_api_login(&self, url: &Secret) -> Result<Renewal, NovaDbError> {
+        self.api().renew_login(&parsed("the API", url)?).await
+    }
+
+    /// The same of `[database] connection`. Cells whose URLs are templates have the new login when
+    /// [`Self::cells`] has read them again.
+    ///
+    /// # Errors
+    /// As [`Self::renew_api_login`].
+    pub async fn renew_main_login(&self, url: &Secret) -> Result<Renewal, NovaDbError> {
+        let renewal = self
+            .main()
+            .renew_login(&parsed("this service", url)?)
+            .await?;
+        if matches!(renewal, Renewal::Accepted | Renewal::Untested(_)) {
+            let main_url = self.inner.main_url.write();
+            *main_url.unwrap_or_else(PoisonError::into_inner) = url.clone();
+        }
+        Ok(renewal)
     }
 
     pub(crate) fn api(&self) -> &DatabasePool {
@@ -107,6 +137,8 @@ impl NovaDb {
         );
         let rows = api.rows("read the cells", &sql, Vec::new()).await?;
         let config = &self.inner.config;
+        let main_url = self.inner.main_url.read();
+        let main_url = main_url.unwrap_or_else(PoisonError::into_inner).clone();
         let mut mappings = Vec::with_capacity(rows.len());
         for row in &rows {
             let read = |columns: &mut RowReader<'_>| {
@@ -124,10 +156,7 @@ impl NovaDb {
                     uuid,
                     name,
                     transport_url: Secret::new(transport_url),
-                    database_connection: Secret::new(format_url(
-                        &database,
-                        config.main_url.expose(),
-                    )),
+                    database_connection: Secret::new(format_url(&database, main_url.expose())),
                     disabled: columns.truth()?,
                     created_at: columns.moment()?,
                     updated_at: columns.moment()?,

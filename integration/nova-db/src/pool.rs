@@ -7,20 +7,23 @@
 use crate::dialect::Dialect;
 use crate::error::NovaDbError;
 use crate::url::{Backend, DatabaseUrl};
-use ebbtide_sql_pool::QueryConnections;
+use ebbtide_runtime::login::Renewal;
+use ebbtide_sql_pool::{Hosts, Options, QueryConnections, Writable, test_logins};
 use sea_orm::sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlPoolOptions, MySqlSslMode};
 use sea_orm::sqlx::pool::{PoolConnectionMetadata, PoolOptions as SqlxPoolOptions};
 use sea_orm::sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
 use sea_orm::sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
-use sea_orm::sqlx::{ConnectOptions as _, Connection as _, Database, Error, Executor as _};
+use sea_orm::sqlx::{
+    ConnectOptions as _, Connection as _, Error, Executor as _, MySql, Pool, Postgres,
+};
 use sea_orm::{
     ConnectionTrait, DatabaseConnection, DbBackend, DbErr, QueryResult, RuntimeErr, SqlxError,
     SqlxMySqlConnector, SqlxMySqlError, SqlxPostgresConnector, SqlxSqliteConnector, Statement,
     Value,
 };
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 /// A connection that has been idle for so long is asked whether it is alive before it is used; a
@@ -64,7 +67,9 @@ pub(crate) struct DatabasePool {
 
 struct Inner {
     label: String,
-    shown: String,
+    /// With the login of connections that are opened from now on.
+    url: RwLock<DatabaseUrl>,
+    server: ServerPool,
     dialect: Dialect,
     connection: DatabaseConnection,
     /// The same database, for queries.
@@ -74,9 +79,17 @@ struct Inner {
     silent: Arc<AtomicBool>,
 }
 
+/// The driver's pool, which takes new logins.
+enum ServerPool {
+    MySql(Arc<Hosts<MySql>>, Pool<MySql>),
+    Postgres(Arc<Hosts<Postgres>>, Pool<Postgres>),
+    /// A file has no login.
+    File,
+}
+
 impl fmt::Debug for DatabasePool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Pool({}, {})", self.inner.label, self.inner.shown)
+        write!(f, "Pool({}, {})", self.inner.label, self.shown())
     }
 }
 
@@ -84,30 +97,35 @@ impl DatabasePool {
     /// Prepares a pool; nothing is connected yet.
     pub(crate) fn new(label: &str, url: &DatabaseUrl, options: &PoolOptions) -> Self {
         let silent = Arc::new(AtomicBool::new(false));
-        let (connection, queries) = match url.backend() {
+        let (connection, queries, server) = match url.backend() {
             Backend::MySql => {
-                let pool: MySqlPoolOptions = server_pool(options, &silent).after_connect(
-                    |connection: &mut MySqlConnection, _| {
+                let hosts = Arc::new(Hosts::<MySql>::new(vec![(url.to_string(), mysql(url))]));
+                let pool = server_pool(options, &silent, &hosts);
+                let pool: MySqlPoolOptions =
+                    pool.after_connect(|connection: &mut MySqlConnection, _| {
                         Box::pin(async move {
                             connection
                                 .execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
                                 .await?;
                             Ok(())
                         })
-                    },
-                );
+                    });
                 let pool = pool.connect_lazy_with(mysql(url));
                 (
                     SqlxMySqlConnector::from_sqlx_mysql_pool(pool.clone()),
-                    QueryConnections::mysql(pool, options.max_connections),
+                    QueryConnections::mysql(pool.clone(), options.max_connections),
+                    ServerPool::MySql(hosts, pool),
                 )
             }
             Backend::Postgres => {
-                let pool: PgPoolOptions = server_pool(options, &silent);
+                let hosts = vec![(url.to_string(), postgres(url))];
+                let hosts = Arc::new(Hosts::<Postgres>::new(hosts));
+                let pool: PgPoolOptions = server_pool(options, &silent, &hosts);
                 let pool = pool.connect_lazy_with(postgres(url));
                 (
                     SqlxPostgresConnector::from_sqlx_postgres_pool(pool.clone()),
-                    QueryConnections::postgres(pool, options.max_connections),
+                    QueryConnections::postgres(pool.clone(), options.max_connections),
+                    ServerPool::Postgres(hosts, pool),
                 )
             }
             Backend::Sqlite => {
@@ -121,13 +139,14 @@ impl DatabasePool {
                     .disable_statement_logging();
                 let pool = pool.connect_lazy_with(options);
                 let pool = SqlxSqliteConnector::from_sqlx_sqlite_pool(pool);
-                (pool.clone(), QueryConnections::pool(pool))
+                (pool.clone(), QueryConnections::pool(pool), ServerPool::File)
             }
         };
         Self {
             inner: Arc::new(Inner {
                 label: label.to_owned(),
-                shown: url.to_string(),
+                url: RwLock::new(url.clone()),
+                server,
                 dialect: Dialect(url.backend()),
                 connection,
                 queries,
@@ -143,6 +162,44 @@ impl DatabasePool {
 
     pub(crate) fn dialect(&self) -> Dialect {
         self.inner.dialect
+    }
+
+    /// Tests a new login for the same database, and uses it for connections that are opened from now
+    /// on. Older ones are renewed when they are used next.
+    ///
+    /// # Errors
+    /// `LoginRefused`: the old login stays.
+    pub(crate) async fn renew_login(&self, url: &DatabaseUrl) -> Result<Renewal, NovaDbError> {
+        let old = self.url();
+        if old == *url {
+            return Ok(Renewal::Unchanged);
+        }
+        if !old.is_same_place(url) {
+            return Ok(Renewal::NextStart("the database, its server or parameters"));
+        }
+        let inner = &self.inner;
+        let renewed = match &inner.server {
+            ServerPool::MySql(hosts, pool) => renew(hosts, pool, &inner.queries, mysql(url)).await,
+            ServerPool::Postgres(hosts, pool) => {
+                renew(hosts, pool, &inner.queries, postgres(url)).await
+            }
+            ServerPool::File => Ok(Renewal::Unchanged),
+        };
+        let renewal = renewed.map_err(|error| {
+            let error = DbErr::Conn(RuntimeErr::SqlxError(Arc::new(error)));
+            self.classify("take a new login", &error)
+        })?;
+        *inner.url.write().unwrap_or_else(PoisonError::into_inner) = url.clone();
+        Ok(renewal)
+    }
+
+    fn url(&self) -> DatabaseUrl {
+        let url = self.inner.url.read();
+        url.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn shown(&self) -> String {
+        self.url().to_string()
     }
 
     /// Runs a query. `sql` has a `?` for each value. Repeated once on another connection if the
@@ -218,7 +275,7 @@ impl DatabasePool {
     fn unavailable(&self, reason: String) -> NovaDbError {
         NovaDbError::Unavailable {
             database: self.inner.label.clone(),
-            url: self.inner.shown.clone(),
+            url: self.shown(),
             reason,
         }
     }
@@ -229,7 +286,7 @@ impl DatabasePool {
         if is_unavailable(error) {
             return self.unavailable(reason);
         }
-        let (database, url) = (self.inner.label.clone(), self.inner.shown.clone());
+        let (database, url) = (self.inner.label.clone(), self.shown());
         if is_login(driver) {
             NovaDbError::LoginRefused {
                 database,
@@ -339,16 +396,24 @@ fn postgres(url: &DatabaseUrl) -> PgConnectOptions {
 }
 
 /// What pools of connections to a server have in common.
-fn server_pool<D: Database>(options: &PoolOptions, silent: &Arc<AtomicBool>) -> SqlxPoolOptions<D> {
-    let silent = Arc::clone(silent);
+fn server_pool<D: Writable>(
+    options: &PoolOptions,
+    silent: &Arc<AtomicBool>,
+    hosts: &Arc<Hosts<D>>,
+) -> SqlxPoolOptions<D> {
+    let (silent, hosts) = (Arc::clone(silent), Arc::clone(hosts));
     SqlxPoolOptions::new()
         .max_connections(options.max_connections.max(1))
         .acquire_timeout(options.connect_timeout)
         .max_lifetime(options.max_lifetime)
         .test_before_acquire(false)
         .before_acquire(
-            |connection: &mut D::Connection, meta: PoolConnectionMetadata| {
+            move |connection: &mut D::Connection, meta: PoolConnectionMetadata| {
+                let outdated = hosts.is_outdated(meta.age);
                 Box::pin(async move {
+                    if outdated {
+                        return Ok(false);
+                    }
                     if meta.idle_for >= TEST_AFTER_IDLE {
                         connection.ping().await?;
                     }
@@ -370,6 +435,20 @@ fn server_pool<D: Database>(options: &PoolOptions, silent: &Arc<AtomicBool>) -> 
                 Ok(true)
             })
         })
+}
+
+async fn renew<D: Writable>(
+    hosts: &Hosts<D>,
+    pool: &Pool<D>,
+    queries: &QueryConnections,
+    login: Options<D>,
+) -> Result<Renewal, Error> {
+    let logins = vec![login];
+    let renewal = test_logins::<D>(&logins).await?;
+    hosts.replace_logins(logins);
+    pool.set_connect_options(hosts.chosen());
+    queries.renew();
+    Ok(renewal)
 }
 
 fn driver_error(error: &DbErr) -> Option<&SqlxError> {

@@ -112,6 +112,17 @@ impl DatabaseUrl {
         Ok(url)
     }
 
+    /// Whether both name the same database of the same server, with the same parameters, whatever
+    /// the login.
+    pub(crate) fn is_same_place(&self, other: &Self) -> bool {
+        let place = |url: &Self| Self {
+            user: None,
+            password: None,
+            ..url.clone()
+        };
+        place(self) == place(other)
+    }
+
     /// Which kind of database.
     #[must_use]
     pub fn backend(&self) -> Backend {

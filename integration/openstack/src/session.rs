@@ -10,6 +10,7 @@ use crate::keystone::{self, CatalogEndpoint, Token};
 use crate::options::{AdapterOptions, AuthMethod, AuthOptions, SessionOptions, TlsOptions};
 use crate::tls;
 use crate::transport::Transport;
+use ebbtide_runtime::login::{Login, Renewal};
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -25,7 +26,8 @@ pub struct Session {
 
 struct Inner {
     way: Connection,
-    auth: AuthOptions,
+    // A reload replaces it; each token is got with what is here then.
+    auth: Login<Arc<AuthOptions>>,
     options: SessionOptions,
     token: RwLock<Option<Arc<Token>>>,
     // Held by the one who gets a token, so that a hundred requests with an old token cause one
@@ -44,7 +46,7 @@ enum Connection {
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session")
-            .field("auth_url", &self.inner.auth.auth_url)
+            .field("auth_url", &self.auth().auth_url)
             .finish_non_exhaustive()
     }
 }
@@ -86,7 +88,7 @@ impl Session {
         Self {
             inner: Arc::new(Inner {
                 way,
-                auth,
+                auth: Login::new(Arc::new(auth)),
                 options,
                 token,
                 renewing,
@@ -162,11 +164,8 @@ impl Session {
     /// # Errors
     /// [`OpenStackError::NoEndpoint`], and those of getting a token.
     pub async fn endpoint(&self, wanted: &AdapterOptions) -> Result<String, OpenStackError> {
-        if let Some(url) = wanted
-            .endpoint_override
-            .as_ref()
-            .or(self.inner.auth.endpoint.as_ref())
-        {
+        let auth = self.auth();
+        if let Some(url) = wanted.endpoint_override.as_ref().or(auth.endpoint.as_ref()) {
             return Ok(url.trim().trim_end_matches('/').to_owned());
         }
         Ok(self.catalog_endpoint(wanted).await?.url)
@@ -190,9 +189,9 @@ impl Session {
 
     /// The token to send; `None` if none is to be sent.
     pub(crate) async fn token(&self) -> Result<Option<Arc<Token>>, OpenStackError> {
-        let Some(body) = keystone::request_body(&self.inner.auth.method) else {
+        if keystone::request_body(&self.auth().method).is_none() {
             return Ok(self.held());
-        };
+        }
         let fresh = |token: &Arc<Token>| token.is_fresh();
         if let Some(token) = self.held().filter(fresh) {
             return Ok(Some(token));
@@ -201,7 +200,7 @@ impl Session {
         if let Some(token) = self.held().filter(fresh) {
             return Ok(Some(token));
         }
-        match self.get_token(&body).await {
+        match self.get_token(&self.auth()).await {
             Ok(token) => {
                 let token = Arc::new(token);
                 self.hold(Some(Arc::clone(&token)));
@@ -222,7 +221,7 @@ impl Session {
             .token
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        let renewable = keystone::request_body(&self.inner.auth.method).is_some();
+        let renewable = keystone::request_body(&self.auth().method).is_some();
         if renewable
             && token
                 .as_ref()
@@ -232,12 +231,52 @@ impl Session {
         }
     }
 
-    async fn get_token(&self, body: &serde_json::Value) -> Result<Token, OpenStackError> {
-        let auth_url = self.inner.auth.auth_url.as_deref().unwrap_or_default();
+    fn auth(&self) -> Arc<AuthOptions> {
+        self.inner.auth.current()
+    }
+
+    /// Tests new credentials by getting a token with them, and uses them and that token from now
+    /// on. Changing a password ends all tokens of its user, so there is no use for the old token.
+    ///
+    /// # Errors
+    /// [`OpenStackError::Unauthorized`] and others that do not pass: the old credentials stay.
+    pub async fn renew_login(&self, auth: AuthOptions) -> Result<Renewal, OpenStackError> {
+        let old = self.auth();
+        if *old == auth {
+            return Ok(Renewal::Unchanged);
+        }
+        if old.tls != auth.tls {
+            return Ok(Renewal::NextStart("the options of TLS"));
+        }
+        let mut renewal = Renewal::Accepted;
+        let token = match &auth.method {
+            AuthMethod::None => None,
+            AuthMethod::AdminToken { token } => Some(Token::fixed(token.clone())),
+            _ => match self.get_token(&auth).await {
+                Ok(token) => Some(token),
+                Err(error) if error.is_passing() => {
+                    renewal = Renewal::Untested(error.to_string());
+                    None
+                }
+                Err(error) => return Err(error),
+            },
+        };
+        // A request that gets a token meanwhile may have begun with the old credentials.
+        let _one_at_a_time = self.inner.renewing.lock().await;
+        self.inner.auth.replace(Arc::new(auth));
+        if let Some(token) = token {
+            self.hold(Some(Arc::new(token)));
+        }
+        Ok(renewal)
+    }
+
+    async fn get_token(&self, auth: &AuthOptions) -> Result<Token, OpenStackError> {
+        let auth_url = auth.auth_url.as_deref().unwrap_or_default();
         let url = keystone::tokens_url(auth_url);
+        let body = keystone::request_body(&auth.method);
         let mut call = ServiceCall::new("keystone", reqwest::Method::POST, "/v3/auth/tokens");
-        call.body = Some(body);
-        call.timeout = self.inner.auth.timeout.unwrap_or(KEYSTONE_TIMEOUT);
+        call.body = body.as_ref();
+        call.timeout = auth.timeout.unwrap_or(KEYSTONE_TIMEOUT);
         let answer = self.exchange(&url, &call, None).await?;
         match answer.status {
             200 | 201 => {
@@ -256,7 +295,7 @@ impl Session {
                 service: "keystone".to_owned(),
                 problem: format!(
                     "{auth_url} answers 401 to auth_type {}",
-                    method_name(&self.inner.auth.method)
+                    method_name(&auth.method)
                 ),
             }),
             // Asking for a token twice does no harm.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ebbtide_amqp::{ConnectionPurpose, Dialer};
 use ebbtide_runtime::ids;
+use ebbtide_runtime::login::Renewal;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -128,6 +129,18 @@ impl Transport {
                 last_problem: format!("no answer within {limit:?}"),
             }),
         }
+    }
+
+    /// Tests the logins of a URL for the same hosts, and uses them for all connections that are
+    /// opened from now on. Those that are open go on.
+    ///
+    /// # Errors
+    ///
+    /// [`MessagingError::LoginRefused`], [`MessagingError::Refused`], or files of TLS that cannot
+    /// be used: the old logins stay.
+    pub async fn renew_logins(&self, url: &TransportUrl) -> Result<Renewal, MessagingError> {
+        let brokers = link::brokers(url, &self.shared.options);
+        Ok(self.shared.dialer.renew_logins(brokers).await?)
     }
 
     /// How the connection for publishing is now.

@@ -2,11 +2,13 @@
 //! or a PostgreSQL primary and its standbys.
 
 use ebbtide_runtime::clock::Stopwatch;
+use ebbtide_runtime::login::Renewal;
+use sea_orm::sqlx::mysql::MySqlDatabaseError;
 use sea_orm::sqlx::{
     ConnectOptions, Connection, Database, Error, Executor as _, MySql, Postgres, Row as _,
 };
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 /// How often the server in use is asked whether it still takes writes.
@@ -59,10 +61,10 @@ impl Writable for MySql {
 
 /// The servers of one database, in the order of preference.
 pub struct Hosts<D: Writable> {
-    /// With the name for people, without a password.
-    servers: Vec<(String, Options<D>)>,
+    /// With the name for people, without a password. A reload replaces the logins.
+    servers: RwLock<Vec<(String, Options<D>)>>,
     chosen: AtomicUsize,
-    /// Since another one was chosen.
+    /// Since another one was chosen, or another login.
     switched: Mutex<Option<Stopwatch>>,
 }
 
@@ -71,7 +73,7 @@ impl<D: Writable> Hosts<D> {
     #[must_use]
     pub fn new(servers: Vec<(String, Options<D>)>) -> Self {
         Self {
-            servers,
+            servers: RwLock::new(servers),
             chosen: AtomicUsize::new(0),
             switched: Mutex::new(None),
         }
@@ -80,7 +82,7 @@ impl<D: Writable> Hosts<D> {
     /// True if there is a choice.
     #[must_use]
     pub fn are_several(&self) -> bool {
-        self.servers.len() > 1
+        self.servers().len() > 1
     }
 
     /// Chooses the first server that takes writes. A single server need only answer.
@@ -88,14 +90,43 @@ impl<D: Writable> Hosts<D> {
     /// # Errors
     /// No server does: what each of them said, or what the last one said if all refuse the login.
     pub async fn choose(&self) -> Result<Options<D>, Error> {
-        if let [(_, options)] = self.servers.as_slice() {
+        if !self.are_several() {
+            let options = self.chosen();
             drop(options.connect().await?.close().await);
-            return Ok(options.clone());
+            return Ok(options);
         }
         let (at, connection) = self.find().await?;
         drop(connection.close().await);
         self.chosen.store(at, Ordering::Relaxed);
-        Ok(self.servers[at].1.clone())
+        Ok(self.chosen())
+    }
+
+    /// How to connect to the chosen server.
+    #[must_use]
+    pub fn chosen(&self) -> Options<D> {
+        let chosen = self.chosen.load(Ordering::Relaxed);
+        self.servers()[chosen].1.clone()
+    }
+
+    /// Takes new logins for the same servers, in the same order. Connections that are older count
+    /// as outdated.
+    pub fn replace_logins(&self, logins: Vec<Options<D>>) {
+        let mut servers = self.servers.write().unwrap_or_else(PoisonError::into_inner);
+        for ((_, old), new) in servers.iter_mut().zip(logins) {
+            *old = new;
+        }
+        drop(servers);
+        self.note_switch();
+    }
+
+    fn servers(&self) -> Vec<(String, Options<D>)> {
+        let servers = self.servers.read();
+        servers.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn note_switch(&self) {
+        let mut switched = self.switched.lock().unwrap_or_else(PoisonError::into_inner);
+        *switched = Some(Stopwatch::start());
     }
 
     /// True for a connection of this age that was made before another server was chosen.
@@ -126,23 +157,22 @@ impl<D: Writable> Hosts<D> {
             kept = Some(connection);
             let before = self.chosen.swap(at, Ordering::Relaxed);
             if before != at {
-                let mut switched = self.switched.lock().unwrap_or_else(PoisonError::into_inner);
-                *switched = Some(Stopwatch::start());
-                drop(switched);
-                let (from, to) = (&self.servers[before].0, &self.servers[at].0);
+                self.note_switch();
+                let servers = self.servers();
+                let (from, to) = (&servers[before].0, &servers[at].0);
                 tracing::warn!(%from, %to, "another database server takes the writes now");
-                switch(&self.servers[at].1);
+                switch(&servers[at].1);
             }
         }
     }
 
     /// The first server that takes writes, from the chosen one on, with a connection to it.
     async fn find(&self) -> Result<(usize, D::Connection), Error> {
-        let chosen = self.chosen.load(Ordering::Relaxed);
+        let (chosen, servers) = (self.chosen.load(Ordering::Relaxed), self.servers());
         let (mut refusals, mut all_answer) = (Vec::new(), true);
-        for offset in 0..self.servers.len() {
-            let at = (chosen + offset) % self.servers.len();
-            let (name, options) = &self.servers[at];
+        for offset in 0..servers.len() {
+            let at = (chosen + offset) % servers.len();
+            let (name, options) = &servers[at];
             let attempt = async {
                 let mut connection = options.connect().await?;
                 let takes_writes = D::takes_writes(&mut connection).await?;
@@ -156,7 +186,7 @@ impl<D: Writable> Hosts<D> {
                 }
                 Ok(Err(error)) => {
                     all_answer &= matches!(error, Error::Database(_));
-                    if all_answer && offset + 1 == self.servers.len() {
+                    if all_answer && offset + 1 == servers.len() {
                         return Err(error);
                     }
                     error.to_string()
@@ -169,5 +199,40 @@ impl<D: Writable> Hosts<D> {
             refusals.push(format!("{name}: {refusal}"));
         }
         Err(Error::Io(std::io::Error::other(refusals.join("; "))))
+    }
+}
+
+/// Tests the logins of the servers of one database, by a connection of its own to the first one
+/// that answers.
+///
+/// # Errors
+/// A server answers and refuses the login.
+pub async fn test_logins<D: Database>(logins: &[Options<D>]) -> Result<Renewal, Error> {
+    let mut problem = "no server is named".to_owned();
+    for login in logins {
+        match tokio::time::timeout(ANSWER, login.connect()).await {
+            Ok(Ok(connection)) => {
+                drop(connection.close().await);
+                return Ok(Renewal::Accepted);
+            }
+            Ok(Err(error)) if is_login_refused(&error) => return Err(error),
+            Ok(Err(error)) => problem = error.to_string(),
+            Err(_) => problem = format!("no answer within {} s", ANSWER.as_secs()),
+        }
+    }
+    Ok(Renewal::Untested(problem))
+}
+
+/// Whether a server refuses the login: the user, the password, or the database for this user.
+fn is_login_refused(error: &Error) -> bool {
+    let Error::Database(error) = error else {
+        return false;
+    };
+    match error.try_downcast_ref::<MySqlDatabaseError>() {
+        Some(error) => matches!(error.number(), 1044 | 1045 | 1049 | 1698),
+        None => matches!(
+            error.code().as_deref(),
+            Some("28000" | "28P01" | "3D000" | "42501")
+        ),
     }
 }

@@ -9,7 +9,7 @@ mod held;
 mod hosts;
 
 use held::HeldConnections;
-pub use hosts::{Hosts, Options, Writable};
+pub use hosts::{Hosts, Options, Writable, test_logins};
 use sea_orm::sqlx::{MySql, MySqlPool, PgPool, Postgres};
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, QueryResult, Statement};
 

@@ -24,7 +24,9 @@ fn judged(unit: &Path, to: &Path) -> PathBuf {
     let text = fs::read_to_string(unit).unwrap();
     let text = text
         .replace("/usr/bin/ebbtide-scheduler", "/bin/true")
-        .replace("/usr/bin/ebbtide-agent", "/bin/true");
+        .replace("/usr/bin/ebbtide-agent", "/bin/true")
+        .replace("/usr/lib/ebbtide-scheduler/reload-credentials", "/bin/true")
+        .replace("/usr/lib/ebbtide-agent/reload-credentials", "/bin/true");
     let name = unit.file_name().unwrap().to_str().unwrap();
     let copy = to.join(name.replace("@.service", "@a.service"));
     fs::write(&copy, text).unwrap();

@@ -1,20 +1,25 @@
 //! What the service manager (systemd, `Type=notify`) is told: that the service is ready, that it
 //! stops, and that it is alive; and the credentials that it gives to the service. Without a service
-//! manager these do nothing. [`health`] answers the health check of a container.
+//! manager these do nothing. [`health`] answers the health check of a container, [`reload`] renews
+//! the logins on SIGHUP.
 
 pub mod health;
+pub mod reload;
 
 use ebbtide_runtime::task::{self, Task};
 use sd_notify::NotifyState;
 use std::ffi::OsStr;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A credential whose name begins so is a key of the configuration.
 const CREDENTIAL_PREFIX: &str = "ebbtide_";
 /// systemd's variable with the directory of the credentials.
 const CREDENTIALS_DIRECTORY: &str = "CREDENTIALS_DIRECTORY";
+/// The units' variable with the directory of the credentials that `systemctl reload` has copied
+/// again; it exists from the first reload on.
+const RELOADED_CREDENTIALS: &str = "EBBTIDE_RELOADED_CREDENTIALS";
 
 /// The service answers requests from now on. `status` is one line for `systemctl status`.
 pub fn ready(status: &str) {
@@ -55,9 +60,16 @@ where
 /// called as their keys. The last line break of a file is no part of its value. Empty without
 /// credentials.
 ///
+/// systemd copies them once, at the start of a service. The units therefore copy them again at
+/// `systemctl reload` (`packaging/systemd/reload-credentials`), and from then on these copies count.
+///
 /// # Errors
 /// A credential cannot be read; the error names its file.
 pub fn credentials() -> io::Result<Vec<(String, String)>> {
+    let reloaded = std::env::var_os(RELOADED_CREDENTIALS).map(PathBuf::from);
+    if let Some(directory) = reloaded.filter(|directory| directory.is_dir()) {
+        return credentials_in(&directory);
+    }
     match std::env::var_os(CREDENTIALS_DIRECTORY) {
         Some(directory) => credentials_in(Path::new(&directory)),
         None => Ok(Vec::new()),

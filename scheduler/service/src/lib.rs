@@ -26,6 +26,7 @@ mod grpc;
 mod http;
 mod inbox;
 mod lease;
+pub mod logins;
 mod metrics;
 pub mod nova;
 pub mod openstack_api;

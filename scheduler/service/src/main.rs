@@ -4,15 +4,16 @@ use clap::Parser;
 use ebbtide_nova_service::{NovaServiceError, PROGRAM};
 use ebbtide_runtime::ids;
 use ebbtide_scheduler::args::Args;
-use ebbtide_scheduler::nova;
 use ebbtide_scheduler::openstack_api::OpenStackApiConfig;
 use ebbtide_scheduler::{Config, ServiceError};
+use ebbtide_scheduler::{logins, nova};
 use ebbtide_service_manager as service_manager;
 use ebbtide_service_manager::health::{self, HealthError};
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -160,12 +161,13 @@ async fn serve(
 ) -> Result<(), ServiceError> {
     let stop = CancellationToken::new();
     let bus = ebbtide_scheduler::open_bus(&config)?;
-    let running = ebbtide_scheduler::start(config, bus, stop.clone()).await?;
+    let running = ebbtide_scheduler::start(config.clone(), bus, stop.clone()).await?;
     if let Some(path) = &args.ready_file {
         running.write_ready_file(path)?;
     }
     let asked = stop.clone();
     let plugins = running.plugins().clone();
+    let logins = Arc::clone(running.logins());
     let region_actor = running.region_actor().clone();
     // A region actor that waits for a database that is away is alive: it answers with the error.
     let mut watchdog = service_manager::watch(move || {
@@ -191,7 +193,10 @@ async fn serve(
                 tracing::info!("SIGINT: ending");
                 break;
             }
-            _ = hangup.recv() => plugins.read_again(args).await,
+            _ = hangup.recv() => {
+                logins::reload(args, &config, &logins).await;
+                plugins.read_again(args).await;
+            }
             // The region actor ends when all its handles are dropped, also after an error.
             () = stop.cancelled(), if watchdog.is_some() => watchdog = None,
             ended = &mut finished => return ended,

@@ -7,6 +7,7 @@ use ebbtide_model::{CloudEvent, DecisionId, DecisionOutcome};
 use ebbtide_plugins::Plugin;
 use ebbtide_region::RegionFigures;
 use ebbtide_runtime::clock;
+use ebbtide_service_manager::reload::{self, ReloadStates};
 use ebbtide_telemetry::{SpanCounts, TraceContext};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -83,6 +84,7 @@ pub(crate) struct Metrics {
     plugins: Family<Label, Gauge>,
     cloud: CapacityMetrics,
     _trace_spans: SpanCounts,
+    _reloads: ReloadStates,
 }
 
 /// Counts refusals by reason, wherever a mode of the service has its metrics. Cheap to clone.
@@ -231,6 +233,12 @@ impl Metrics {
                 Family::default(),
             ),
             cloud: CapacityMetrics::declare(to),
+            _reloads: shown(
+                to,
+                "last_reload_successful",
+                "1 if the last reload took this key of the configuration into use",
+                reload::states(),
+            ),
             _trace_spans: shown(
                 to,
                 "trace_spans",

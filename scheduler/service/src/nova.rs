@@ -109,8 +109,8 @@ pub fn init_log(args: &Args, conf: &NovaConf) -> Result<(), NovaServiceError> {
     done.map_err(|e| wrong(format!("log: {e}")))
 }
 
-/// Runs the service until SIGTERM or SIGINT. SIGHUP makes it read the cells, and the plugins from
-/// nova.conf, again.
+/// Runs the service until SIGTERM or SIGINT. SIGHUP makes it read the logins and the plugins of
+/// nova.conf, and the cells, again.
 ///
 /// # Errors
 /// The service cannot start, or cannot continue.
@@ -146,11 +146,12 @@ async fn serve(
 ) -> Result<(), NovaServiceError> {
     let api = OpenStackApiConfig::read(args, conf)?;
     let limits = openstack_api::limits(args, conf)?;
+    let limits_session = limits.as_ref().map(|reader| reader.session().clone());
     let limits = limits.map(|reader| Arc::new(reader) as Arc<dyn LimitSource>);
     let stop = CancellationToken::new();
     let opening = NovaService::open(conf, limits, stop.clone());
     tokio::pin!(opening);
-    let service = tokio::select! {
+    let mut service = tokio::select! {
         service = &mut opening => service?,
         () = wait_for_end_signal(terminate, interrupt) => {
             stop.cancel();
@@ -170,6 +171,15 @@ async fn serve(
         },
         None => None,
     };
+    let of_api = api
+        .as_ref()
+        .map(|api| (openstack_api::SOURCE, api.session()));
+    let of_limits = limits_session
+        .as_ref()
+        .map(|session| (openstack_api::LIMITS_SOURCE, session));
+    for (source, session) in of_api.into_iter().chain(of_limits) {
+        openstack_api::add_login(service.logins_mut(), args, source, session);
+    }
     if let Some(path) = args.ready_file.as_deref() {
         let address = api.as_ref().map(|api| api.address);
         write_ready_file(path, &conf.general.host, address)?;

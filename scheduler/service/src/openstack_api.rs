@@ -14,6 +14,8 @@ use ebbtide_keystone::{AuthTokenOptions, LimitOptions, LimitReader, SECTION, Tok
 use ebbtide_listen::Protocol;
 use ebbtide_nova_service::nova_conf::NovaConf;
 use ebbtide_nova_service::{CloudReader, NovaService, NovaServiceError, PROGRAM};
+use ebbtide_openstack::Session;
+use ebbtide_service_manager::reload::{Logins, Refusal};
 use ebbtide_store::StoreConfig;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -24,7 +26,11 @@ use tokio_util::sync::CancellationToken;
 /// How long calls in progress may take at shutdown.
 const FINISH: Duration = Duration::from_secs(10);
 /// Whose address and files these are.
-const SOURCE: &str = "[ebbtide] api_listen";
+pub const SOURCE: &str = "[ebbtide] api_listen";
+/// The option that needs limits of Keystone.
+pub const LIMITS_SOURCE: &str = "[ebbtide] quota";
+/// The key of a reload.
+const AUTHTOKEN: &str = "[keystone_authtoken]";
 
 /// What the API is configured to be.
 #[derive(Debug)]
@@ -54,7 +60,7 @@ impl OpenStackApiConfig {
         let Some(address) = ebbtide_nova_service::api_address(conf)? else {
             return Ok(None);
         };
-        let (_, authtoken) = authtoken(args, SOURCE)?;
+        let (_, authtoken) = authtoken(&args.config_file, &args.config_dir, SOURCE)?;
         let ours = &conf.ebbtide;
         let tls = match (&ours.api_certificate, &ours.api_private_key) {
             (None, None) => None,
@@ -89,10 +95,11 @@ impl OpenStackApiConfig {
 
 /// nova.conf, and how it says that tokens are validated. `source` is the option that needs it.
 fn authtoken(
-    args: &Args,
+    files: &[PathBuf],
+    folders: &[PathBuf],
     source: &str,
 ) -> Result<(oslo_config::Config, AuthTokenOptions), NovaServiceError> {
-    let files = oslo_config::Config::find("nova", PROGRAM, &args.config_file, &args.config_dir);
+    let files = oslo_config::Config::find("nova", PROGRAM, files, folders);
     let files = files.map_err(|error| NovaServiceError::Config(error.to_string()))?;
     let authtoken = AuthTokenOptions::read(&files).map_err(|error| {
         NovaServiceError::Config(format!(
@@ -110,17 +117,39 @@ pub fn limits(args: &Args, conf: &NovaConf) -> Result<Option<LimitReader>, NovaS
     if !conf.ebbtide.quota {
         return Ok(None);
     }
-    let source = "[ebbtide] quota";
-    let (files, authtoken) = authtoken(args, source)?;
+    let source = LIMITS_SOURCE;
+    let (files, authtoken) = authtoken(&args.config_file, &args.config_dir, source)?;
     let wrong = |error| NovaServiceError::Config(format!("{source}: {error}"));
     let options = LimitOptions::read(&files, &authtoken).map_err(wrong)?;
     Ok(Some(LimitReader::new(options).map_err(wrong)?))
+}
+
+/// Renews the credentials of `[keystone_authtoken]` for this session. `source` is the option that
+/// needs them.
+pub fn add_login(
+    logins: &mut Logins<NovaConf>,
+    args: &Args,
+    source: &'static str,
+    session: &Session,
+) {
+    let (files, folders) = (args.config_file.clone(), args.config_dir.clone());
+    let session = session.clone();
+    logins.add(AUTHTOKEN, move |_: &NovaConf| {
+        let session = session.clone();
+        let read = authtoken(&files, &folders, source).map(|(_, options)| options.auth);
+        async move {
+            let auth = read.map_err(|error| Refusal::new(error.code(), &error))?;
+            let renewed = session.renew_login(auth).await;
+            renewed.map_err(|error| Refusal::new(error.code(), &error))
+        }
+    });
 }
 
 /// A running API.
 pub struct OpenStackApi {
     /// Where it listens.
     pub address: SocketAddr,
+    session: Session,
     tasks: Tasks,
 }
 
@@ -130,10 +159,13 @@ impl OpenStackApi {
     /// # Errors
     /// The address cannot be used, or the certificate cannot be read.
     pub async fn start(
-        config: OpenStackApiConfig,
+        mut config: OpenStackApiConfig,
         service: &NovaService,
         stop: CancellationToken,
     ) -> Result<Self, ServiceError> {
+        if let (Some(ours), Some(ledger)) = (&mut config.ledger, service.ledger()) {
+            ours.url = ledger.url.clone();
+        }
         Self::over(config, service.reader(), service.refusal_counter(), stop).await
     }
 
@@ -164,6 +196,7 @@ impl OpenStackApi {
             );
         }
         let validator = TokenValidator::new(config.authtoken)?;
+        let session = validator.session().clone();
         let tasks = Tasks::new(stop);
         check_credentials(validator.clone(), &tasks);
         let limits = config.limits;
@@ -181,7 +214,17 @@ impl OpenStackApi {
         let api = Api::of_openstack(view);
         grpc::serve(connections, api, gate, rest, &tasks);
         tracing::info!(%address, "the API answers gRPC and REST");
-        Ok(Self { address, tasks })
+        Ok(Self {
+            address,
+            session,
+            tasks,
+        })
+    }
+
+    /// The session with our own credentials, for [`add_login`].
+    #[must_use]
+    pub fn session(&self) -> &Session {
+        &self.session
     }
 
     /// Waits for the calls in progress, after `stop`.

@@ -18,12 +18,15 @@ use crate::outbox::{self, Outbox, Sender};
 use crate::plugins::Plugins;
 use crate::region_actor::{self, ActorDependencies, RegionActor};
 use crate::wire::{Port, TlsServer};
-use crate::{inbox, ticker};
-use ebbtide_bus::{AmqpBus, AmqpConfig, BrokerUrl, Bus, BusIdentity, QueueKind, QueuePrefix};
+use crate::{inbox, logins, ticker};
+use ebbtide_bus::{
+    AmqpBus, AmqpConfig, BrokerUrl, Bus, BusIdentity, BusLogins, QueueKind, QueuePrefix,
+};
 use ebbtide_listen::Protocol;
 use ebbtide_model::Seconds;
 use ebbtide_runtime::clock::{self, Stopwatch};
 use ebbtide_runtime::ids;
+use ebbtide_service_manager::reload::Logins;
 use ebbtide_store::{Lease, Store, StoreConfig, StoreError};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -39,6 +42,8 @@ pub struct NamedBus {
     /// `amqp` or `in-process`.
     pub name: &'static str,
     pub bus: Arc<dyn Bus>,
+    /// Its logins at the broker, if it has one.
+    pub logins: Option<BusLogins>,
 }
 
 /// A running service.
@@ -49,11 +54,18 @@ pub struct RunningScheduler {
     pub http: SocketAddr,
     region_actor: RegionActor,
     plugins: Plugins,
+    logins: Arc<Logins<Config>>,
     bus: Arc<dyn Bus>,
     tasks: Tasks,
 }
 
 impl RunningScheduler {
+    /// The logins that a reload renews.
+    #[must_use]
+    pub fn logins(&self) -> &Arc<Logins<Config>> {
+        &self.logins
+    }
+
     /// The plugins in use.
     #[must_use]
     pub fn plugins(&self) -> &Plugins {
@@ -127,18 +139,20 @@ pub fn open_bus(config: &Config) -> Result<NamedBus, ServiceError> {
         amqp.identity = BusIdentity::Scheduler;
     }
     amqp.tls_files = config.bus.tls_files();
+    let bus = AmqpBus::open(amqp)?;
     Ok(NamedBus {
         name: "amqp",
-        bus: Arc::new(AmqpBus::open(amqp)?),
+        logins: Some(bus.logins()),
+        bus: Arc::new(bus),
     })
 }
 
-async fn open_store(config: &Config) -> Result<Store, ServiceError> {
+fn store_config(config: &Config) -> Result<StoreConfig, ServiceError> {
     let mut store_config = StoreConfig::new(&config.database.url)?;
     store_config.max_connections = config.database.max_connections;
     store_config.sqlite_max_pages = config.database.sqlite_max_pages;
     store_config.operation_timeout = Duration::from_secs(config.database.timeout_seconds.into());
-    Ok(Store::open(&store_config).await?)
+    Ok(store_config)
 }
 
 /// Marks the region's database as restored from a backup, and returns what to say about it.
@@ -147,7 +161,7 @@ async fn open_store(config: &Config) -> Result<Store, ServiceError> {
 /// The configuration; the database.
 pub async fn mark_restored(config: &Config) -> Result<String, ServiceError> {
     config.check()?;
-    let store = open_store(config).await?;
+    let store = Store::open(&store_config(config)?).await?;
     let marked = store.mark_restored(clock::now()).await;
     store.close().await;
     let backup_at = marked?.backup_at;
@@ -174,6 +188,7 @@ pub async fn start(
     let NamedBus {
         name: bus_kind,
         bus,
+        logins: bus_logins,
     } = bus;
     config.check()?;
     let prefix = QueuePrefix::new(&config.bus.prefix)?;
@@ -199,7 +214,9 @@ pub async fn start(
     for line in access_warnings::warnings(&config, &at) {
         tracing::warn!("{line}");
     }
-    let store = open_store(&config).await?;
+    let store_config = store_config(&config)?;
+    let store = Store::open(&store_config).await?;
+    let logins = Arc::new(logins::logins(bus_logins, &store_config));
     let holder = format!(
         "ebbtide-scheduler {} on {}",
         std::process::id(),
@@ -329,6 +346,7 @@ pub async fn start(
         http,
         region_actor,
         plugins,
+        logins,
         bus,
         tasks,
     })

@@ -131,6 +131,7 @@ impl Region {
         let stop = CancellationToken::new();
         let bus = NamedBus {
             name: "in-process",
+            logins: None,
             bus: Arc::new(InProcessBroker::new().connect()),
         };
         let running = ebbtide_scheduler::start(config, bus, stop.clone())

@@ -148,6 +148,7 @@ async fn every_read_only_call_is_answered_while_another_scheduler_has_the_write_
     let stop = CancellationToken::new();
     let bus = NamedBus {
         name: "in-process",
+        logins: None,
         bus: Arc::new(InProcessBroker::new().connect()),
     };
     let running = ebbtide_scheduler::start(config, bus, stop.clone()).await;

@@ -34,6 +34,7 @@ async fn run(config: &str) -> (RunningScheduler, CancellationToken) {
     let stop = CancellationToken::new();
     let bus = NamedBus {
         name: "in-process",
+        logins: None,
         bus: Arc::new(InProcessBroker::new().connect()),
     };
     let running = ebbtide_scheduler::start(config, bus, stop.clone()).await;

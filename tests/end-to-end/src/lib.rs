@@ -4,9 +4,11 @@
 //! they are, else they are looked for beside the tests.
 
 mod environment;
+mod page;
 mod peer;
 pub mod region;
 
 pub use environment::ProcessEnvironment;
+pub use page::get_raw;
 pub use peer::Peer;
 pub use region::{Database, Region, RegionOptions, bin};

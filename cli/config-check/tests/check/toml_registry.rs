@@ -330,6 +330,34 @@ fn what_sighup_takes_into_use_is_what_the_registry_says() {
         "engine.risk_horizon_seconds",
         "plugins",
         "shadow",
+        // scheduler/service/src/logins.rs.
+        "bus.urls",
+        "database.url",
+    ];
+    // scheduler/openstack/nova-service/src/logins.rs, and `read_again` of plugins.rs.
+    let of_nova = [
+        "ebbtide.plugins",
+        "ebbtide.cost_module",
+        "ebbtide.connection",
+        "ebbtide.bus_url",
+        "DEFAULT.transport_url",
+        "oslo_messaging_notifications.transport_url",
+        "database.connection",
+        "api_database.connection",
+        "placement.auth_type",
+        "placement.auth_section",
+        "placement.auth_url",
+        "placement.username",
+        "placement.user_id",
+        "placement.password",
+        "placement.user_domain_name",
+        "placement.user_domain_id",
+        "placement.project_name",
+        "placement.project_id",
+        "placement.project_domain_name",
+        "placement.project_domain_id",
+        "placement.system_scope",
+        "keystone_authtoken.auth_section",
     ];
     for (kind, key) in registry::all() {
         let plain = key.path.replace("[]", "");
@@ -339,9 +367,9 @@ fn what_sighup_takes_into_use_is_what_the_registry_says() {
         };
         let live = match kind {
             ConfigKind::Scheduler => of(&taken),
-            // scheduler/openstack/nova-service/src/plugins.rs, `read_again`.
-            ConfigKind::Nova => of(&["ebbtide.plugins", "ebbtide.cost_module"]),
-            ConfigKind::Agent => false,
+            ConfigKind::Nova => of(&of_nova),
+            // compute-agent/src/logins.rs.
+            ConfigKind::Agent => of(&["bus.urls", "driver.nova.auth"]),
         };
         assert_eq!(
             key.applies == registry::Applies::Sighup,

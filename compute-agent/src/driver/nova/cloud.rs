@@ -13,7 +13,9 @@ use crate::error::AgentError;
 use ebbtide_model::{ServerId, Timestamp};
 use ebbtide_openstack::compute::{Server, ServerFilter};
 use ebbtide_openstack::{Compute, OpenStackError, Session, SessionOptions};
+use ebbtide_runtime::login::Renewal;
 use ebbtide_runtime::task::TaskSet;
+use ebbtide_service_manager::reload::Refusal;
 use futures::future::join_all;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -147,6 +149,19 @@ impl NovaCloud {
             next_look: AtomicI64::new(0),
             ends: AtomicU32::new(0),
         })
+    }
+
+    /// Renews the credentials of both clients.
+    pub(super) async fn renew_login(&self, settings: &toml::Table) -> Result<Renewal, Refusal> {
+        let refused = |error: AgentError| Refusal::new(error.code(), &error);
+        let settings = NovaSettings::from_table(settings).map_err(refused)?;
+        let auth = settings.auth_options().map_err(refused)?;
+        let mut renewal = Renewal::Unchanged;
+        for client in [&self.compute, &self.lists] {
+            let renewed = client.session().renew_login(auth.clone()).await;
+            renewal = renewed.map_err(|error| Refusal::new(error.code(), &error))?;
+        }
+        Ok(renewal)
     }
 
     pub(super) fn compute(&self) -> &Compute {

@@ -8,6 +8,8 @@ use crate::driver::registry::Fleet;
 use crate::driver::{Driver, DriverError};
 use crate::error::AgentError;
 use async_trait::async_trait;
+use ebbtide_runtime::login::Renewal;
+use ebbtide_service_manager::reload::Refusal;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -51,6 +53,10 @@ impl Fleet for NovaFleet {
             state_dir,
             Arc::clone(&self.cloud),
         )?))
+    }
+
+    async fn renew_login(&self, settings: &toml::Table) -> Result<Renewal, Refusal> {
+        self.cloud.renew_login(settings).await
     }
 
     fn interval(&self) -> Duration {

@@ -36,6 +36,8 @@ use ebbtide_model::message::{EvacuationEnd, HostedState, Start};
 use ebbtide_model::{EvacuationId, InterruptionBehaviour, Seconds, ServerId, Timestamp};
 use ebbtide_openstack::OpenStackError;
 use ebbtide_openstack::compute::Server;
+use ebbtide_runtime::login::Renewal;
+use ebbtide_service_manager::reload::Refusal;
 use judge::EndGoal;
 use std::path::Path;
 use std::sync::Arc;
@@ -182,6 +184,10 @@ impl NovaDriver {
 impl Driver for NovaDriver {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    async fn renew_login(&self, settings: &toml::Table) -> Result<Renewal, Refusal> {
+        self.cloud.renew_login(settings).await
     }
 
     async fn health(&self) -> Result<(), DriverError> {

@@ -28,14 +28,16 @@ ebbtide_model::settings! {
         /// The hosts for which this one process speaks, by the names of their nova-compute
         /// services, or ["*"] for all. Not set: only for host.
         pub hosts: Vec<String> = Vec::new() => key(r#"["*"]"#);
-        /// The credentials, by keystoneauth's names.
+        /// The credentials, by keystoneauth's names. SIGHUP takes new ones into use, those of
+        /// `nova_conf` as well.
         auth: ApiOptions = ApiOptions::default()
             => key(concat!(
                 r#"{ auth_type = "password", auth_url = "http://keystone:5000/v3", "#,
                 r#"username = "ebbtide", password = "PASSWORD", user_domain_name = "Default", "#,
                 r#"project_name = "service", project_domain_name = "Default" }"#,
             ))
-            .secret();
+            .secret()
+            .sighup();
         /// How Nova's API is found: `region_name`, `valid_interfaces`, `endpoint_override`,
         /// timeout, `connect_retries`, `connect_retry_delay`.
         compute: ApiOptions = ApiOptions::default()

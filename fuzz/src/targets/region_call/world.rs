@@ -177,6 +177,7 @@ async fn start(
     tokio::spawn(agent);
     let bus = NamedBus {
         name: "in-process",
+        logins: None,
         bus: Arc::new(broker.connect()),
     };
     let running = ebbtide_scheduler::start(config, bus, stop.clone())

@@ -1,22 +1,27 @@
 //! The bus's dialer, and what its failures mean for the bus.
 
 use ebbtide_amqp::{Broker, DialFailure, DialProblem, Dialer};
+use ebbtide_runtime::login::Login;
 
 use super::config::AmqpConfig;
-use crate::BusError;
+use crate::{BrokerUrl, BusError};
 
 /// The dialer for the brokers of a configuration.
 pub(crate) fn dialer(config: &AmqpConfig) -> Dialer {
-    let broker = |url: &crate::BrokerUrl| {
-        Broker::new(url.to_lapin(config.heartbeat_seconds()), url.to_string())
-    };
     Dialer {
-        brokers: config.brokers.iter().map(broker).collect(),
+        brokers: Login::new(brokers(config, &config.brokers).into()),
         tls: config.tls_files.clone(),
         connection_name: config.connection_name.clone(),
         connect_timeout: config.connect_timeout,
         goodbye: "ebbtide is shutting down",
     }
+}
+
+/// Brokers with the heartbeat of a configuration.
+pub(crate) fn brokers(config: &AmqpConfig, urls: &[BrokerUrl]) -> Vec<Broker> {
+    let broker =
+        |url: &BrokerUrl| Broker::new(url.to_lapin(config.heartbeat_seconds()), url.to_string());
+    urls.iter().map(broker).collect()
 }
 
 impl From<DialFailure> for BusError {

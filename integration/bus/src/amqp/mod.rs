@@ -27,6 +27,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use ebbtide_amqp::{ConnectionPurpose, Dialer, LinkState, while_alive};
+use ebbtide_runtime::login::Renewal;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -149,7 +150,42 @@ impl AmqpBus {
     }
 }
 
+/// The logins of an [`AmqpBus`], to be renewed by a reload. Cheap to clone; does not keep the bus
+/// open.
+#[derive(Debug, Clone)]
+pub struct BusLogins {
+    config: Arc<AmqpConfig>,
+    dialer: Arc<Dialer>,
+}
+
+impl BusLogins {
+    /// Tests new logins for the same brokers, and uses them for all connections that are opened
+    /// from now on. Those that are open go on.
+    ///
+    /// # Errors
+    ///
+    /// [`BusError::LoginRefused`], [`BusError::Refused`], [`BusError::InvalidConfig`]: the old
+    /// logins stay.
+    pub async fn renew(&self, brokers: &[BrokerUrl]) -> Result<Renewal, BusError> {
+        let user = self.config.user();
+        if self.config.identity == BusIdentity::Agent && brokers.iter().any(|b| b.user() != user) {
+            return Ok(Renewal::NextStart("the user, which speaks for the host"));
+        }
+        let brokers = dial::brokers(&self.config, brokers);
+        Ok(self.dialer.renew_logins(brokers).await?)
+    }
+}
+
 impl AmqpBus {
+    /// The logins, which a reload can renew.
+    #[must_use]
+    pub fn logins(&self) -> BusLogins {
+        BusLogins {
+            config: Arc::clone(&self.shared.config),
+            dialer: Arc::clone(&self.shared.dialer),
+        }
+    }
+
     /// Whether a queue of the broker exists, any one of this virtual host, and what is in it.
     /// Changes nothing.
     ///

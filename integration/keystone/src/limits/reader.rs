@@ -119,6 +119,12 @@ impl LimitReader {
         })
     }
 
+    /// The session with our own credentials.
+    #[must_use]
+    pub fn session(&self) -> &Session {
+        self.inner.identity.session()
+    }
+
     /// The limits of a project. Its domain is asked for if it is not given and counts.
     ///
     /// # Errors

@@ -9,4 +9,5 @@ mod cloud;
 mod fake;
 mod limits;
 mod outage;
+mod rotation;
 mod tokens;

@@ -14,5 +14,6 @@ mod history;
 mod instances;
 mod offered;
 mod own_service;
+mod rotation;
 mod rows;
 mod waits;

@@ -2,7 +2,7 @@
 //! keystoneauth's of Placement (`ebbtide-openstack`). Tests of `ebbtide-config-check` compare them
 //! with what these readers ask for.
 
-use oslo_config::Opt;
+use oslo_config::{Effect, Opt};
 
 const RABBIT: &str = "oslo_messaging_rabbit";
 const PLACEMENT: &str = "placement";
@@ -15,35 +15,59 @@ pub(super) const OPTIONS: &[Opt] = &[
             "true",
             "Computes that are too old cause a warning in the log; the scheduler starts.",
         ),
-    Opt::text(PLACEMENT, "auth_type").default("password").help(
-        "password",
-        "How Ebbtide authenticates with Keystone: password, v3applicationcredential, \
+    Opt::text(PLACEMENT, "auth_type")
+        .effect(Effect::Reload)
+        .default("password")
+        .help(
+            "password",
+            "How Ebbtide authenticates with Keystone: password, v3applicationcredential, \
              admin_token, none. All options of keystoneauth may be in the section that \
              auth_section names.",
-    ),
-    Opt::text(PLACEMENT, "auth_section").help(
-        "keystone_authtoken",
-        "The section with the rest of these options.",
-    ),
+        ),
+    Opt::text(PLACEMENT, "auth_section")
+        .effect(Effect::Reload)
+        .help(
+            "keystone_authtoken",
+            "The section with the rest of these options.",
+        ),
     Opt::text(PLACEMENT, "auth_url")
+        .effect(Effect::Reload)
         .required()
         .help("http://keystone:5000/v3", "Keystone."),
-    Opt::text(PLACEMENT, "username").help("nova", "The user, by name; with user_domain_name."),
-    Opt::text(PLACEMENT, "user_id").help("0f2c", "The user, by id."),
+    Opt::text(PLACEMENT, "username")
+        .effect(Effect::Reload)
+        .help("nova", "The user, by name; with user_domain_name."),
+    Opt::text(PLACEMENT, "user_id")
+        .effect(Effect::Reload)
+        .help("0f2c", "The user, by id."),
     Opt::text(PLACEMENT, "password")
+        .effect(Effect::Reload)
         .secret()
         .help("PASSWORD", "The password."),
-    Opt::text(PLACEMENT, "user_domain_name").help("Default", "The user's domain, by name."),
-    Opt::text(PLACEMENT, "user_domain_id").help("default", "The user's domain, by id."),
+    Opt::text(PLACEMENT, "user_domain_name")
+        .effect(Effect::Reload)
+        .help("Default", "The user's domain, by name."),
+    Opt::text(PLACEMENT, "user_domain_id")
+        .effect(Effect::Reload)
+        .help("default", "The user's domain, by id."),
     Opt::text(PLACEMENT, "project_name")
+        .effect(Effect::Reload)
         .help("service", "The project, by name; with project_domain_name."),
-    Opt::text(PLACEMENT, "project_id").help("0f2c", "The project, by id."),
-    Opt::text(PLACEMENT, "project_domain_name").help("Default", "The project's domain, by name."),
-    Opt::text(PLACEMENT, "project_domain_id").help("default", "The project's domain, by id."),
-    Opt::text(PLACEMENT, "system_scope").help(
-        "all",
-        "all: a token for the whole system instead of a project.",
-    ),
+    Opt::text(PLACEMENT, "project_id")
+        .effect(Effect::Reload)
+        .help("0f2c", "The project, by id."),
+    Opt::text(PLACEMENT, "project_domain_name")
+        .effect(Effect::Reload)
+        .help("Default", "The project's domain, by name."),
+    Opt::text(PLACEMENT, "project_domain_id")
+        .effect(Effect::Reload)
+        .help("default", "The project's domain, by id."),
+    Opt::text(PLACEMENT, "system_scope")
+        .effect(Effect::Reload)
+        .help(
+            "all",
+            "all: a token for the whole system instead of a project.",
+        ),
     Opt::text(PLACEMENT, "region_name").help(
         "RegionOne",
         "Whose Placement it is, of several in the catalog.",

@@ -10,6 +10,7 @@ const GROUP: &str = "ebbtide";
 options! {
     CONNECTION: Opt::text(GROUP, "connection")
         .secret()
+        .effect(Effect::Reload)
         .help(
             "mysql+pymysql://ebbtide:PASSWORD@db/ebbtide",
             "The ledger's database, as SQLAlchemy writes it. Not set: no server is preempted, and no \
@@ -17,6 +18,7 @@ options! {
         );
     BUS_URL: Opt::text(GROUP, "bus_url")
         .secret()
+        .effect(Effect::Reload)
         .help(
             "rabbit://ebbtide:PASSWORD@mq1:5672/",
             "The broker between schedulers and agents, rabbit:// or amqp://. Not set: that of \

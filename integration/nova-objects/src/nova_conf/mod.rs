@@ -15,6 +15,7 @@ macro_rules! options {
 }
 
 mod by_name;
+mod changes;
 mod deciding;
 mod ebbtide;
 mod machine;
@@ -146,6 +147,7 @@ pub struct NovaConf {
     pub ebbtide: EbbtideSection,
     /// What the operator should know: options that have no effect here.
     pub notes: Vec<String>,
+    given: changes::GivenValues,
 }
 
 impl NovaConf {
@@ -176,6 +178,7 @@ impl NovaConf {
             workarounds: Section(config.section("workarounds")?),
             ebbtide: EbbtideSection::read(config)?,
             notes,
+            given: changes::GivenValues::of(config),
         })
     }
 }

@@ -43,6 +43,7 @@ options! {
     TRANSPORT_URL: Opt::text("DEFAULT", "transport_url")
         .default("rabbit://")
         .secret()
+        .effect(Effect::Reload)
         .help(
             "rabbit://nova:PASSWORD@mq1:5672/",
             "Nova's broker. Options of [oslo_messaging_rabbit] may stand in its query.",
@@ -141,6 +142,7 @@ options! {
         .help("notifications", "Topics of the unversioned ones.");
     URL: Opt::text(NOTIFICATIONS, "transport_url")
         .secret()
+        .effect(Effect::Reload)
         .deprecated(&[("DEFAULT", "notification_transport_url")])
         .help(
             "rabbit://nova:PASSWORD@mq2:5672/",
@@ -177,6 +179,7 @@ pub(super) const fn database(group: &'static str, is_api: bool) -> [Opt; 11] {
         Opt::text(group, "connection")
             .secret()
             .required()
+            .effect(Effect::Reload)
             .help(sample, help),
         Opt::text(group, "slave_connection")
             .secret()

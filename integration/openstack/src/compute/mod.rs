@@ -53,6 +53,12 @@ impl Compute {
         })
     }
 
+    /// The session below.
+    #[must_use]
+    pub fn session(&self) -> &Session {
+        self.adapter.session()
+    }
+
     /// The same client; what it sends carries this request id, which is in the logs of all services
     /// that it reaches (the global request id). The id that an instance action names is Nova's own;
     /// see [`AcceptedAction`].

@@ -66,6 +66,12 @@ impl Placement {
         })
     }
 
+    /// The session below.
+    #[must_use]
+    pub fn session(&self) -> &Session {
+        self.adapter.session()
+    }
+
     /// The same client; what it sends carries this request id.
     #[must_use]
     pub fn for_request(&self, request_id: &str) -> Self {

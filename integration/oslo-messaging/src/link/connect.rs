@@ -6,6 +6,7 @@ use std::time::Duration;
 use ebbtide_amqp::{
     Broker, ClientError, ConnectionPurpose, DialFailure, DialProblem, Dialer, LinkPolicy,
 };
+use ebbtide_runtime::login::Login;
 use lapin::uri::{
     AMQPAuthority, AMQPQueryString, AMQPScheme, AMQPUri, AMQPUserInfo, SASLMechanism,
 };
@@ -30,15 +31,20 @@ pub(crate) type LinkState = ebbtide_amqp::LinkState<MessagingError>;
 
 /// The dialer for the hosts of a transport URL.
 pub(crate) fn dialer(url: &TransportUrl, options: &RabbitOptions, name: String) -> Dialer {
-    let broker =
-        |host: &TransportHost| Broker::new(uri(url.vhost(), host, options), host.to_string());
     Dialer {
-        brokers: url.hosts().iter().map(broker).collect(),
+        brokers: Login::new(brokers(url, options).into()),
         tls: options.tls_files(),
         connection_name: name,
         connect_timeout: CONNECT_TIMEOUT,
         goodbye: "the service is stopping",
     }
+}
+
+/// The hosts of a transport URL, with their logins.
+pub(crate) fn brokers(url: &TransportUrl, options: &RabbitOptions) -> Vec<Broker> {
+    let broker =
+        |host: &TransportHost| Broker::new(uri(url.vhost(), host, options), host.to_string());
+    url.hosts().iter().map(broker).collect()
 }
 
 /// Starts a link. It ends when `stop` is cancelled.
@@ -52,7 +58,10 @@ pub(crate) fn start(
         task: "messaging-link",
         purpose,
         backoff: Box::new(KombuBackoff::new(options)),
-        hosts: Box::new(RotatingHosts::new(dialer.brokers.len(), options.failover)),
+        hosts: Box::new(RotatingHosts::new(
+            dialer.brokers.current().len(),
+            options.failover,
+        )),
         port_probe: Some(PORT_PROBE),
     };
     Link::start(dialer, policy, |_| {}, stop)

@@ -7,6 +7,6 @@ mod kombu;
 mod publish;
 
 pub(crate) use channel_error::ChannelError;
-pub(crate) use connect::{Link, LinkState, dialer, start};
+pub(crate) use connect::{Link, LinkState, brokers, dialer, start};
 pub(crate) use declare::{QueueConsumers, subscribe};
 pub(crate) use publish::{Publication, Publisher};

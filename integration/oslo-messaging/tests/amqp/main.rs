@@ -14,6 +14,7 @@ mod frames;
 mod python;
 mod raw;
 mod restart;
+mod rotation;
 mod support;
 mod tap;
 mod tls;

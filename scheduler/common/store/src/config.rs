@@ -1,5 +1,6 @@
 //! How a [`Store`](crate::Store) is opened.
 
+use ebbtide_runtime::login::Login;
 use std::time::Duration;
 
 /// Where the state lives and how hard the database is used. [`StoreConfig::new`] gives every
@@ -11,7 +12,9 @@ pub struct StoreConfig {
     /// `postgres://USER:PASSWORD@HOST:PORT/DATABASE` (also `postgresql:`). A driver as in oslo's
     /// `mysql+pymysql:` is ignored. `HOST:PORT` may be a list with commas: of these servers the
     /// first one that takes writes is used, and another one when it takes none any more.
-    pub url: DatabaseUrl,
+    /// Clones share the login: [`StoreConfig::renew_login`] is for every store that was opened from
+    /// one of them, or will be.
+    pub url: Login<DatabaseUrl>,
     /// Most connections in all, at least 2 are used. One (SQLite) or two (servers) of them are kept
     /// for writing, so that slow reads never hold up a commit. Default 8.
     pub max_connections: u32,
@@ -54,7 +57,7 @@ impl StoreConfig {
     /// store can use.
     pub fn new(url: &str) -> Result<Self, crate::StoreError> {
         Ok(Self {
-            url: url.parse()?,
+            url: Login::new(url.parse()?),
             max_connections: 8,
             connect_timeout: Duration::from_secs(5),
             lock_timeout: Duration::from_secs(5),

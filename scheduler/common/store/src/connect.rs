@@ -10,14 +10,15 @@
 
 use crate::classify::{classify, unavailable};
 use crate::config::{Durability, StoreConfig};
+use crate::logins::Server;
 use crate::private;
 use crate::url::{DatabaseTarget, DatabaseUrl};
-use crate::{StoreError, sql};
+use crate::{StoreError, logins, sql};
 use ebbtide_runtime::task::{self, Task};
 use ebbtide_sql_pool::{Hosts, Options, QueryConnections, Writable};
-use sea_orm::sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlPoolOptions};
+use sea_orm::sqlx::mysql::{MySqlConnection, MySqlPoolOptions};
 use sea_orm::sqlx::pool::{PoolConnectionMetadata, PoolOptions};
-use sea_orm::sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions};
+use sea_orm::sqlx::postgres::{PgConnection, PgPoolOptions};
 use sea_orm::sqlx::sqlite::{
     SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
 };
@@ -73,7 +74,7 @@ pub(crate) struct Connections {
     reader: DatabaseConnection,
     /// The connections of `reader`, for single queries.
     queries: Arc<QueryConnections>,
-    /// Watches which of several servers takes writes.
+    /// Watches which of several servers takes writes, and gives new logins to the pools.
     _watch: Option<Task>,
     max_record_bytes: usize,
     /// True after an operation was given up because the server did not answer.
@@ -82,7 +83,7 @@ pub(crate) struct Connections {
 
 impl Connections {
     pub(crate) async fn open(config: &StoreConfig) -> Result<Self, StoreError> {
-        let url = config.url.clone();
+        let url = config.url.current();
         let refused = |error: Error| {
             let error = DbErr::Conn(RuntimeErr::SqlxError(Arc::new(error)));
             classify(&url, "the connection", error)
@@ -150,17 +151,8 @@ impl Connections {
                     None,
                 )
             }
-            DatabaseTarget::MySql(servers) => {
-                let mut each = Vec::new();
-                for server in servers {
-                    let options: MySqlConnectOptions = server.parse().map_err(refused)?;
-                    let name = format!("{}:{}", options.get_host(), options.get_port());
-                    let options = options
-                        .statement_cache_capacity(sql::STATEMENT_CACHE)
-                        .disable_statement_logging();
-                    each.push((name, options));
-                }
-                let hosts = Arc::new(Hosts::<MySql>::new(each));
+            DatabaseTarget::MySql(_) => {
+                let hosts = logins::hosts::<MySql>(&url).map_err(refused)?;
                 let options = first(&url, config, &hosts).await?.map_err(refused)?;
                 let pool = |size| -> MySqlPoolOptions {
                     let setup = format!(
@@ -202,21 +194,11 @@ impl Connections {
                     SqlxMySqlConnector::from_sqlx_mysql_pool(writer.clone()),
                     SqlxMySqlConnector::from_sqlx_mysql_pool(reader.clone()),
                     Arc::clone(&queries),
-                    watch(hosts, [writer, reader], queries),
+                    Some(watch(config, hosts, [writer, reader], queries)),
                 )
             }
-            DatabaseTarget::Postgres(servers) => {
-                let mut each = Vec::new();
-                for server in servers {
-                    let options: PgConnectOptions = server.parse().map_err(refused)?;
-                    let name = format!("{}:{}", options.get_host(), options.get_port());
-                    let options = options
-                        .application_name("ebbtide")
-                        .statement_cache_capacity(sql::STATEMENT_CACHE)
-                        .disable_statement_logging();
-                    each.push((name, options));
-                }
-                let hosts = Arc::new(Hosts::<Postgres>::new(each));
+            DatabaseTarget::Postgres(_) => {
+                let hosts = logins::hosts::<Postgres>(&url).map_err(refused)?;
                 let options = first(&url, config, &hosts).await?.map_err(refused)?;
                 let pool = |size| -> PgPoolOptions {
                     let setup = format!(
@@ -243,7 +225,7 @@ impl Connections {
                     SqlxPostgresConnector::from_sqlx_postgres_pool(writer.clone()),
                     SqlxPostgresConnector::from_sqlx_postgres_pool(reader.clone()),
                     Arc::clone(&queries),
-                    watch(hosts, [writer, reader], queries),
+                    Some(watch(config, hosts, [writer, reader], queries)),
                 )
             }
         };
@@ -256,7 +238,7 @@ impl Connections {
             max_record_bytes: crate::tables::MAX_RECORD_BYTES,
             silent,
         };
-        if matches!(config.url.target(), DatabaseTarget::MySql(_)) {
+        if matches!(connections.url.target(), DatabaseTarget::MySql(_)) {
             connections.respect_packet_size().await?;
         }
         Ok(connections)
@@ -311,7 +293,15 @@ impl Connections {
     }
 
     pub(crate) fn classify(&self, operation: &'static str, error: DbErr) -> StoreError {
-        classify(&self.url, operation, error)
+        let of_connecting = matches!(error, DbErr::Conn(_));
+        match classify(&self.url, operation, error) {
+            // The login worked when the store was opened: the password is being changed, and a
+            // reload brings the new one. Callers try again, as with a server that is away.
+            error @ StoreError::LoginRefused { .. } if of_connecting => {
+                unavailable(&self.url, format!("{}: {error}", error.code()))
+            }
+            error => error,
+        }
     }
 
     /// Records that the server did not answer. Connections are then tested before they are used
@@ -416,22 +406,34 @@ async fn takes_writes<D: Writable>(
     Ok(())
 }
 
-/// Sends connections to another server when the chosen one takes no writes any more.
-fn watch<D: Writable>(
+/// Sends connections to another server when the chosen one of several takes no writes any more, and
+/// gives them new logins.
+fn watch<D: Server>(
+    config: &StoreConfig,
     hosts: Arc<Hosts<D>>,
     pools: [Pool<D>; 2],
     queries: Arc<QueryConnections>,
-) -> Option<Task> {
-    hosts.are_several().then(|| {
-        task::spawn("database hosts", async move {
-            let switch = |options: &Options<D>| {
-                for pool in &pools {
-                    pool.set_connect_options(options.clone());
-                }
-                queries.renew();
-            };
-            hosts.follow(switch).await;
-        })
+) -> Task {
+    let new_logins = logins::follow(
+        config.url.clone(),
+        Arc::clone(&hosts),
+        pools.clone(),
+        Arc::clone(&queries),
+    );
+    task::spawn("database hosts", async move {
+        let switch = |options: &Options<D>| {
+            for pool in &pools {
+                pool.set_connect_options(options.clone());
+            }
+            queries.renew();
+        };
+        let other_hosts = async {
+            match hosts.are_several() {
+                true => hosts.follow(switch).await,
+                false => std::future::pending().await,
+            }
+        };
+        tokio::join!(other_hosts, new_logins);
     })
 }
 

@@ -31,6 +31,7 @@ pub mod ledger;
 mod lives;
 mod load;
 mod log;
+mod logins;
 mod migration;
 mod plugins;
 mod price_store;

@@ -74,6 +74,22 @@ impl DatabaseUrl {
     pub(crate) fn target(&self) -> &DatabaseTarget {
         &self.target
     }
+
+    /// Whether both name the same database on the same servers, with the same parameters, whatever
+    /// the login.
+    #[must_use]
+    pub fn is_same_place(&self, other: &Self) -> bool {
+        use DatabaseTarget::{MySql, Postgres};
+        match (&self.target, &other.target) {
+            (MySql(ours), MySql(theirs)) | (Postgres(ours), Postgres(theirs)) => {
+                let place = |servers: &[String]| -> Vec<String> {
+                    servers.iter().map(|server| without_login(server)).collect()
+                };
+                place(ours) == place(theirs)
+            }
+            (ours, theirs) => ours == theirs,
+        }
+    }
 }
 
 impl fmt::Display for DatabaseUrl {
@@ -172,6 +188,22 @@ fn server_part<'a>(
 fn hosts(authority: &str) -> (&str, &str) {
     let at = authority.rfind('@').map_or(0, |at| at + 1);
     authority.split_at(at)
+}
+
+/// The URL of one server without user and password, in front of the host or as parameters.
+fn without_login(server: &str) -> String {
+    let (address, parameters) = server.split_once('?').unwrap_or((server, ""));
+    let address = match address.rsplit_once('@') {
+        Some((_, place)) => place,
+        None => address.split_once("//").map_or(address, |(_, place)| place),
+    };
+    let is_login =
+        |pair: &&str| ["user", "password"].contains(&pair.split('=').next().unwrap_or(""));
+    let kept: Vec<&str> = parameters
+        .split('&')
+        .filter(|pair| !is_login(pair))
+        .collect();
+    format!("{address}?{}", kept.join("&"))
 }
 
 /// A URL for each host of the list.
@@ -327,6 +359,34 @@ mod tests {
         {
             DatabaseTarget::Postgres(servers) => assert_eq!(servers, &["postgres://h/d"]),
             _ => panic!("not PostgreSQL"),
+        }
+    }
+
+    #[test]
+    fn another_login_is_the_same_place() {
+        let is_same = |one: &str, other: &str| {
+            let (one, other): (DatabaseUrl, DatabaseUrl) =
+                (one.parse().unwrap(), other.parse().unwrap());
+            one.is_same_place(&other)
+        };
+        assert!(is_same(
+            "mysql://u:old@h1,h2/d",
+            "mysql+pymysql://v:new@h1,h2/d"
+        ));
+        assert!(is_same(
+            "postgres://h/d?user=u&password=a",
+            "postgres://v:b@h/d"
+        ));
+        assert!(is_same("sqlite:x.db", "sqlite:x.db"));
+        for other in [
+            "mysql://u:p@h2/d",
+            "mysql://u:p@h1:3307/d",
+            "mysql://u:p@h1/e",
+            "mysql://u:p@h1/d?ssl-mode=REQUIRED",
+            "postgres://u:p@h1/d",
+            "sqlite:d",
+        ] {
+            assert!(!is_same("mysql://u:p@h1/d", other), "{other}");
         }
     }
 

@@ -13,6 +13,7 @@ mod evacuate;
 mod facts;
 mod headroom;
 mod lives;
+mod logins;
 mod market;
 mod metrics;
 mod notices;

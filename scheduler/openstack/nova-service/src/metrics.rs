@@ -6,6 +6,7 @@ use ebbtide_capacity_metrics::CapacityMetrics;
 use ebbtide_metrics::{shown, shown_seconds};
 use ebbtide_nova_cloud::Counts;
 use ebbtide_runtime::clock;
+use ebbtide_service_manager::reload::{self, ReloadStates};
 use ebbtide_telemetry::SpanCounts;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -45,6 +46,7 @@ pub(crate) struct Metrics {
     seconds: Family<Label, HistogramWithExemplars<RequestLabels>>,
     claims: Family<Label, Counter>,
     _trace_spans: SpanCounts,
+    _reloads: ReloadStates,
     questions: Counter,
     preemptions: Family<Label, Counter>,
     victims: Family<Label, Counter>,
@@ -79,6 +81,12 @@ impl Default for Metrics {
                 Family::new_with_constructor(seconds),
             ),
             claims: shown(to, "claims", "Claims by outcome", Family::default()),
+            _reloads: shown(
+                to,
+                "last_reload_successful",
+                "1 if the last reload took this key of the configuration into use",
+                reload::states(),
+            ),
             _trace_spans: shown(
                 to,
                 "trace_spans",

@@ -32,11 +32,12 @@ pub(crate) trait ServerActions: Send + Sync {
     async fn set_metadata(&self, server: Uuid, key: &str, value: Option<&str>) -> ActionResult;
 }
 
-/// The client, with the credentials of `[placement]`. `None`, with a log entry: Nova's API cannot
-/// be found.
-pub(crate) fn open(conf: &NovaConf) -> Option<Arc<dyn ServerActions>> {
-    match client(conf) {
-        Ok(compute) => Some(Arc::new(compute)),
+/// What acts on servers over this client. `None`, with a log entry: Nova's API cannot be found.
+pub(crate) fn actions(
+    client: &Result<Compute, NovaServiceError>,
+) -> Option<Arc<dyn ServerActions>> {
+    match client {
+        Ok(compute) => Some(Arc::new(compute.clone())),
         Err(error) => {
             let code = error.code();
             tracing::warn!(
@@ -55,7 +56,7 @@ pub(crate) fn is_needed(conf: &NovaConf) -> bool {
     preempts && (ours.comeback || !ours.headroom.is_empty())
 }
 
-/// A client; nothing is sent yet.
+/// A client, with the credentials of `[placement]`; nothing is sent yet.
 ///
 /// # Errors
 /// [`NovaServiceError::Config`]: nothing says where Nova's API is.
@@ -65,9 +66,11 @@ pub(crate) fn client(conf: &NovaConf) -> Result<Compute, NovaServiceError> {
 }
 
 /// The same client for the services of computes; else the reason in words.
-pub(crate) fn compute_services(conf: &NovaConf) -> Result<Arc<dyn ComputeServices>, String> {
-    match client(conf) {
-        Ok(compute) => Ok(Arc::new(compute)),
+pub(crate) fn compute_services(
+    client: &Result<Compute, NovaServiceError>,
+) -> Result<Arc<dyn ComputeServices>, String> {
+    match client {
+        Ok(compute) => Ok(Arc::new(compute.clone())),
         Err(error) => Err(error.to_string()),
     }
 }

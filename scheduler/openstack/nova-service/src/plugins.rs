@@ -17,8 +17,8 @@ use ebbtide_plugins::{
     EnginePurpose, MergedPlugins, Plugin, PluginConfig, PluginKind, PluginSet, read_file,
 };
 use ebbtide_runtime::clock;
-use ebbtide_store::PluginStore;
 use ebbtide_store::ledger::LedgerError;
+use ebbtide_store::{PluginStore, StoreConfig};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -232,14 +232,16 @@ pub(crate) fn none(facts: &Facts) -> Result<NovaServicePlugins, NovaServiceError
 /// Uses the changes that operators have made, and all later ones, and finds services that were
 /// away. Without a database there are no changes.
 ///
+/// `ledger` is the database of `[ebbtide] connection`.
+///
 /// # Errors
-/// `[ebbtide] connection` cannot be used.
+/// None at present: a database that cannot be used is logged.
 pub(crate) async fn follow(
     plugins: &NovaServicePlugins,
-    conf: &NovaConf,
+    ledger: Option<StoreConfig>,
     tasks: &Tasks,
 ) -> Result<(), NovaServiceError> {
-    if let Some(config) = configure::ledger_database(conf)? {
+    if let Some(config) = ledger {
         let (live, opened) = (plugins.clone(), Arc::new(OnceCell::new()));
         let open = move || {
             let (live, opened, config) = (live.clone(), Arc::clone(&opened), config.clone());

@@ -9,6 +9,7 @@ use crate::error::NovaServiceError;
 use crate::evacuate::PreemptionDriver;
 use crate::facts::{Database, Facts, other_schedulers};
 use crate::headroom;
+use crate::logins;
 use crate::market::{self, Market};
 use crate::metrics::Metrics;
 use crate::notices::Notices;
@@ -26,6 +27,8 @@ use ebbtide_nova_objects::nova_conf::{NotificationFormat, NovaConf};
 use ebbtide_openstack::{Placement, Session};
 use ebbtide_runtime::clock;
 use ebbtide_runtime::task::pause;
+use ebbtide_service_manager::reload::{Logins, Refusal};
+use ebbtide_store::StoreConfig;
 use oslo_messaging::{
     Notifier, NotifierFormat, NotifierOptions, RpcServer, ServerOptions, Target, Transport,
 };
@@ -54,6 +57,10 @@ pub struct NovaService {
     reader: CloudReader,
     metrics: Metrics,
     tasks: Tasks,
+    /// nova.conf as it was at the start.
+    conf: NovaConf,
+    logins: Logins<NovaConf>,
+    ledger: Option<StoreConfig>,
     /// Time limit for running requests at the stop; the rest returns to the broker, for another
     /// scheduler.
     request_limit: Duration,
@@ -92,7 +99,8 @@ impl NovaService {
         let tasks = Tasks::new(stop);
         let (url, options) = configure::messaging(conf)?;
         let transport = Transport::start(&url, options, &conf.general.control_exchange)?;
-        let (facts, plugins, shown) = open_facts(conf, &tasks).await?;
+        let ledger = configure::ledger_database(conf)?;
+        let (facts, plugins, shown) = open_facts(conf, ledger.clone(), &tasks).await?;
         let record = own_record(conf, &facts, shown, &tasks).await?;
         let release = CloudRelease::new(conf, &facts, record, shown);
         beat(&release, conf, &tasks);
@@ -100,8 +108,14 @@ impl NovaService {
         let mut transports = vec![transport.clone()];
         let notices = notices(conf, &mut transports, &tasks)?;
         let metrics = Metrics::default();
-        let preempting = PreemptionDriver::start(conf, &settings, &facts, &tasks, &metrics).await?;
-        let decisions = Decisions::start(DecisionOptions::read(conf)?, &facts, &tasks, &metrics);
+        let preempting =
+            PreemptionDriver::start(conf, ledger.clone(), &settings, &facts, &tasks, &metrics)
+                .await?;
+        let mut recording = DecisionOptions::read(conf)?;
+        if let (Some(options), Some(ledger)) = (&mut recording, &ledger) {
+            options.store.url = ledger.url.clone();
+        }
+        let decisions = Decisions::start(recording, &facts, &tasks, &metrics);
         let market = Market::new(rule);
         market::start(&market, &facts, &decisions, &preempting, &tasks);
         if let Some(address) = &conf.ebbtide.metrics_listen {
@@ -128,13 +142,14 @@ impl NovaService {
             market: market.clone(),
             decisions: decisions.clone(),
         };
-        let services = nova_api::compute_services(conf);
+        let compute = nova_api::client(conf);
+        let services = nova_api::compute_services(&compute);
         let reclaims = HostReclaims::new(&facts, &preempting, services);
         reclaims::start(reclaims.clone(), &tasks);
         let reader = CloudReader::new(&selector, plugins.clone()).with_reclaims(reclaims);
         let back = settings.evacuation.comeback.clone();
         let acts = nova_api::is_needed(conf);
-        let actions = acts.then(|| nova_api::open(conf)).flatten();
+        let actions = acts.then(|| nova_api::actions(&compute)).flatten();
         let kept = headroom::start(&selector, kept_free, actions.clone(), &metrics, &tasks);
         if let Some(actions) = actions.filter(|_| back.enabled) {
             let comebacks = ResumeController::new(&selector, actions, back, kept, &metrics);
@@ -157,6 +172,15 @@ impl NovaService {
             .follow(settings.placement_list_every, &tasks);
         Database::follow(&facts.database, &tasks);
         discover_hosts(conf, &facts, &tasks);
+        let mut logins = Logins::default();
+        logins::of_transports(&mut logins, &transports);
+        logins::of_facts(&mut logins, &facts, compute.ok().as_ref());
+        if let Some(bus) = preempting.bus_logins() {
+            logins::of_agents_bus(&mut logins, bus);
+        }
+        if let Some(ledger) = &ledger {
+            logins::of_ledger(&mut logins, ledger);
+        }
         let counts = facts.read(Cloud::counts);
         tracing::info!(
             hosts = counts.hosts,
@@ -176,6 +200,9 @@ impl NovaService {
             reader,
             metrics,
             tasks,
+            conf: conf.clone(),
+            logins,
+            ledger,
             request_limit: request_limit(conf.general.graceful_shutdown_timeout),
         })
     }
@@ -192,9 +219,30 @@ impl NovaService {
         move |why| metrics.refused(why)
     }
 
-    /// SIGHUP: reads the cells, the operator's plugins and the choice of the cost module again.
-    /// Other changes of nova.conf apply at the next start.
+    /// The database of the ledger, with the login that a reload renews.
+    #[must_use]
+    pub fn ledger(&self) -> Option<&StoreConfig> {
+        self.ledger.as_ref()
+    }
+
+    /// The logins that a reload renews, for those that are not this service's.
+    pub fn logins_mut(&mut self) -> &mut Logins<NovaConf> {
+        &mut self.logins
+    }
+
+    /// SIGHUP: renews the logins, and reads the cells, the operator's plugins and the choice of the
+    /// cost module again. Other changes of nova.conf apply at the next start.
     pub async fn reload(&self, conf: Result<NovaConf, NovaServiceError>) {
+        match &conf {
+            Ok(read) => {
+                let later = read.changes_for_next_start(&self.conf);
+                self.logins.renew(Ok((read, &later))).await;
+            }
+            Err(error) => {
+                let refusal = Refusal::new(error.code(), error);
+                self.logins.renew(Err(refusal)).await;
+            }
+        }
         match self.facts.database.load().await {
             Ok(()) => tracing::info!("SIGHUP: the cells are read anew"),
             Err(error) => tracing::error!(code = error.code(), "SIGHUP: {error}"),
@@ -274,6 +322,7 @@ where
 
 pub(crate) async fn open_facts(
     conf: &NovaConf,
+    ledger: Option<StoreConfig>,
     tasks: &Tasks,
 ) -> Result<(Facts, NovaServicePlugins, Option<NovaRelease>), NovaServiceError> {
     let (auth, session, adapter) = configure::placement(conf)?;
@@ -290,7 +339,7 @@ pub(crate) async fn open_facts(
     let options = configure::deciding(conf, release)?;
     let facts = |cloud| Facts::of_sources(cloud, nova, placement);
     let (plugins, facts) = plugins::load(conf, options, configure::cloud(conf), facts)?;
-    plugins::follow(&plugins, conf, tasks).await?;
+    plugins::follow(&plugins, ledger, tasks).await?;
     patiently(tasks, "Nova's databases", || facts.database.load()).await?;
     patiently(tasks, "Placement", || facts.providers.load()).await?;
     Ok((facts, plugins, shown))

@@ -93,9 +93,10 @@ ebbtide_model::settings! {
     pub struct Database: Default {
         /// Where the state is kept: `sqlite:///path/to/file`, `mysql://user:password@host/name`
         /// (MariaDB) or `postgres://user:password@host/name`. The host may be a list
-        /// (`host1:3306,host2,host3`): the first server that takes writes is used.
+        /// (`host1:3306,host2,host3`): the first server that takes writes is used. SIGHUP takes a new
+        /// user and password into use, for the same database.
         pub url: String = "sqlite://ebbtide.db".to_owned()
-            => key("mysql://ebbtide:PASSWORD@db/ebbtide").secret();
+            => key("mysql://ebbtide:PASSWORD@db/ebbtide").secret().sighup();
         /// Connections to the database at most.
         pub max_connections: u32 = 8 => key("16").range(1..=1000);
         /// Decisions, servers and evacuations that ended longer ago are deleted. Has to be longer
@@ -147,9 +148,9 @@ ebbtide_model::settings! {
     #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
     pub struct Bus: Default {
         /// The brokers, `amqp://user:password@host:port/vhost` or `amqps://…`; several are tried in
-        /// turn.
+        /// turn. SIGHUP takes new users and passwords into use, for the same brokers.
         pub urls: Vec<String> = vec!["amqp://guest:guest@127.0.0.1:5672/%2f".to_owned()]
-            => key(r#"["amqps://ebbtide:PASSWORD@mq1:5671/%2f"]"#).secret();
+            => key(r#"["amqps://ebbtide:PASSWORD@mq1:5671/%2f"]"#).secret().sighup();
         /// First part of every queue's name: several regions can share a broker. The same in the
         /// agents' files.
         pub prefix: String = ebbtide_bus::DEFAULT_PREFIX.to_owned() => key("ebbtide-east");
@@ -314,6 +315,14 @@ impl Config {
         }
         ebbtide_engine::Engine::new(engine)?;
         Ok(())
+    }
+
+    /// The paths of what differs from `old` and counts at the next start only.
+    #[must_use]
+    pub fn changes_for_next_start(&self, old: &Self) -> Vec<String> {
+        let values = [old, self].map(|config| serde_json::to_value(config).unwrap_or_default());
+        let [before, after] = &values;
+        settings::changes_for_next_start(before, after, &settings::keys::<Self>())
     }
 
     /// A copy that can be shown: URLs without their passwords.

@@ -27,6 +27,7 @@ async fn both_versions_of_http_are_spoken_by_tls() {
     let stop = CancellationToken::new();
     let bus = NamedBus {
         name: "in-process",
+        logins: None,
         bus: Arc::new(InProcessBroker::new().connect()),
     };
     let running = ebbtide_scheduler::start(config, bus, stop.clone());

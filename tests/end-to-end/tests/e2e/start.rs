@@ -160,24 +160,11 @@ async fn health_and_reflection_are_served() {
     }
 }
 
+pub(super) use ebbtide_integration_tests::get_raw;
+
 /// A page, with its head. One request needs no HTTP client.
 pub(super) async fn get(base: &str, path: &str) -> String {
     get_raw(&base.replace("http://", ""), path).await.unwrap()
-}
-
-/// The same of an address and port that may not answer. HTTP/1.0: the body comes in one piece.
-pub(super) async fn get_raw(address: &str, path: &str) -> Result<String, String> {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let read = async {
-        let mut stream = tokio::net::TcpStream::connect(address).await?;
-        let request =
-            format!("GET {path} HTTP/1.0\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).await?;
-        let mut page = String::new();
-        stream.read_to_string(&mut page).await?;
-        std::io::Result::Ok(page)
-    };
-    read.await.map_err(|error| format!("{address}: {error}"))
 }
 
 fn create_one(flavor: &str) -> v1::CreateServersRequest {

@@ -25,6 +25,7 @@ mod day;
 mod faults;
 mod load;
 mod mixed;
+mod rotation;
 mod verification;
 mod watch;
 

@@ -10,9 +10,10 @@ use crate::facts::Facts;
 use crate::metrics::Metrics;
 use crate::preemption::Preemption;
 use crate::settings::SelectSettings;
-use ebbtide_bus::{AmqpBus, AmqpConfig, Bus};
+use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, BusLogins};
 use ebbtide_nova_objects::nova_conf::NovaConf;
 use ebbtide_runtime::clock;
+use ebbtide_store::StoreConfig;
 use ebbtide_store::ledger::{FinishedMark, Ledger};
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,15 +31,18 @@ const TIMES: OpenDelays = OpenDelays {
 pub(crate) struct PreemptionDriver {
     /// `None`: the operator has disabled preemption.
     opened: Option<DeferredResource<Evacuations>>,
+    /// The logins of the bus to the agents.
+    logins: Option<BusLogins>,
 }
 
 impl PreemptionDriver {
-    /// Opens the ledger, now if it answers, else as soon as it does.
+    /// Opens the ledger, the database `store`, now if it answers, else as soon as it does.
     ///
     /// # Errors
     /// Errors that waiting does not resolve, as far as they are known at once.
     pub(crate) async fn start(
         conf: &NovaConf,
+        store: Option<StoreConfig>,
         settings: &SelectSettings,
         facts: &Facts,
         tasks: &Tasks,
@@ -48,7 +52,7 @@ impl PreemptionDriver {
             tracing::info!("preemption is switched off ([ebbtide] preemption)");
             return Ok(Self::default());
         }
-        let Some(url) = &conf.ebbtide.connection else {
+        let Some(store) = store else {
             tracing::warn!(
                 code = "EB-DOOR-002",
                 "{} is not set: there is no ledger, so no server is preempted; everything else works",
@@ -56,12 +60,10 @@ impl PreemptionDriver {
             );
             return Ok(Self::default());
         };
-        let store = configure::ledger(url)?;
         let (brokers, prefix) = configure::agents_bus(conf)?;
-        let bus: Arc<dyn Bus> = Arc::new(AmqpBus::open(AmqpConfig::new(
-            brokers,
-            "ebbtide-scheduler",
-        ))?);
+        let bus = AmqpBus::open(AmqpConfig::new(brokers, "ebbtide-scheduler"))?;
+        let logins = Some(bus.logins());
+        let bus: Arc<dyn Bus> = Arc::new(bus);
         let name = conf.ebbtide.name.as_ref().unwrap_or(&conf.general.host);
         let name = name.clone();
         let policy = settings.evacuation.clone();
@@ -96,6 +98,7 @@ impl PreemptionDriver {
         }
         Ok(Self {
             opened: Some(opened),
+            logins,
         })
     }
 
@@ -103,7 +106,13 @@ impl PreemptionDriver {
     pub(crate) fn ready(evacuations: Evacuations) -> Self {
         Self {
             opened: Some(DeferredResource::ready(evacuations)),
+            logins: None,
         }
+    }
+
+    /// The logins of the bus to the agents, if there is one.
+    pub(crate) fn bus_logins(&self) -> Option<&BusLogins> {
+        self.logins.as_ref()
     }
 
     /// The driver of preemptions, if its ledger is open.

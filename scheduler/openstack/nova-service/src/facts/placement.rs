@@ -16,7 +16,7 @@ use crate::error::NovaServiceError;
 use ebbtide_nova_cloud::{
     Allocations, Cloud, Consumer, Counts, Inventory, ProviderFacts, ProviderLine,
 };
-use ebbtide_openstack::{NewClaim, OpenStackError, Placement};
+use ebbtide_openstack::{NewClaim, OpenStackError, Placement, Session};
 use ebbtide_runtime::clock::Stopwatch;
 use ebbtide_runtime::task::pause;
 use futures::StreamExt;
@@ -63,6 +63,11 @@ pub(crate) struct Providers {
 }
 
 impl Providers {
+    /// The session of Placement's client.
+    pub(crate) fn session(&self) -> &Session {
+        self.placement.session()
+    }
+
     pub(crate) fn new(placement: Placement, cloud: SharedCloud) -> Self {
         Self {
             placement,

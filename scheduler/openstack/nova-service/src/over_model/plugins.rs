@@ -2,6 +2,7 @@
 
 use super::Bench;
 use crate::Tasks;
+use crate::configure;
 use crate::plugins::{self, NovaServicePlugins};
 use ebbtide_harness::eventually;
 use ebbtide_live_plugins::{PluginChange, PluginControl, PluginUser as _};
@@ -49,7 +50,8 @@ impl OneMore {
         let settings = CloudSettings::default();
         let (plugins, _) = plugins::load(conf, Options::default(), settings, own).unwrap();
         let tasks = Tasks::new(CancellationToken::new());
-        plugins::follow(&plugins, conf, &tasks).await.unwrap();
+        let ledger = configure::ledger_database(conf).unwrap();
+        plugins::follow(&plugins, ledger, &tasks).await.unwrap();
         Self { plugins, tasks }
     }
 

@@ -67,7 +67,8 @@ impl ShadowService {
         let tasks = Tasks::new(stop);
         let (broker, messaging) = configure::messaging(conf)?;
         let transport = Transport::start(&broker, messaging, &conf.general.control_exchange)?;
-        let (facts, plugins, _) = open_facts(conf, &tasks).await?;
+        let (facts, plugins, _) =
+            open_facts(conf, configure::ledger_database(conf)?, &tasks).await?;
         let metrics = Metrics::default();
         let store = configure::ledger(url)?;
         let ledger = patiently(&tasks, "the ledger", || async {
