@@ -3,7 +3,6 @@
 use crate::args::Args;
 use crate::config::Config;
 use ebbtide_bus::{BrokerUrl, BusError, BusLogins};
-use ebbtide_model::settings;
 use ebbtide_service_manager::reload::{Logins, Refusal};
 use ebbtide_store::{DatabaseUrl, StoreConfig, StoreError};
 
