@@ -8,7 +8,9 @@ nova-scheduler|ebbtide] [--no-full] [--page OUT.md]
 The stack runs without a scheduler (devstack/bench-openstack sees to that). For each number of
 hosts: rows are made, then for each scheduler it is started and asked at once (start-up), told about
 every host (warm), asked one at a time, and with 4 and 16 requests in flight. At 1,000 hosts that
-are full of preemptible servers, ours is asked for room that only a victim can give.
+are full of preemptible servers, ours is asked for room that only a victim can give. In the same run
+Placement alone is asked, without a scheduler, what ours asks it for a request: no scheduler that
+claims in this way can be faster.
 """
 import argparse
 import json
@@ -64,6 +66,10 @@ def scheduler_name(which):
     return 'nova-scheduler-1' if which == 'nova-scheduler' else 'ebbtide-scheduler-1'
 
 
+def fake_hosts(column):
+    return [r[column] for r in rows("select host, uuid from nova_cell1.compute_nodes where host like 'fake%' and deleted = 0 order by id")]
+
+
 def at_rest(name):
     """Until a process has had next to nothing to do for a second and a half."""
     calm = {'since': None, 'cpu': processes.cpu_seconds(name), 'at': time.monotonic()}
@@ -107,8 +113,7 @@ def one_scheduler(client, which, count, options, config):
     result['script_to_first_answer_s'] = round(first['at'] - began, 2)
     at_rest(name)
     result['rss_mib_started'] = round(processes.memory_mib(name), 1)
-    hosts = [r['host'] for r in rows("select host from nova_cell1.compute_nodes where host like 'fake%' and deleted = 0")]
-    client.ask(do='sync', hosts=hosts)
+    client.ask(do='sync', hosts=fake_hosts('host'))
     at_rest(name)
     result['ping'] = client.ask(do='ping', runs=20)
     result['seq'] = measured(client, name, do='seq', runs=options.runs if count < 5000 else max(options.runs // 2, 8), flavor=ORDINARY)
@@ -124,6 +129,17 @@ def one_scheduler(client, which, count, options, config):
     return result
 
 
+def placement_alone(client, do, beside, **command):
+    """What requests of one kind need without a scheduler: milliseconds, and the processor time of
+    Placement and MariaDB for each."""
+    watched = ['placement', 'mysql']
+    before = {n: processes.cpu_seconds(n) for n in watched}
+    answer = client.ask(do=do, beside=beside, **command)
+    answer['cpu_ms_per_request'] = {n: round((processes.cpu_seconds(n) - before[n]) * 1000 / answer['n'], 1) for n in watched}
+    client.ask(do='forget', uuids=answer.pop('kept', []))
+    return answer
+
+
 def full_cloud(client, count, options, config):
     """Preempting requests: `count` hosts full of preemptible servers."""
     cloud = Cloud()
@@ -132,6 +148,8 @@ def full_cloud(client, count, options, config):
     stack('stack_stop_schedulers')
     subprocess.run(['/usr/bin/python3', TOOLS + '/fake_hosts.py', str(count), '--full'], check=True)
     name = scheduler_name('ebbtide')
+    # A host with preemptible servers has an agent, which has declared its queue.
+    client.ask(do='agents', hosts=fake_hosts('host'))
     stack('stack_start_scheduler', 'ebbtide', '1', *config)
     # What it takes it keeps: else the next request would find its room free, and need no victim.
     client.ask(do='first', flavor=dict(PREEMPTING), keep=True)
@@ -147,8 +165,16 @@ def full_cloud(client, count, options, config):
         "and a.resource_class_id = i.resource_class_id group by i.id, i.total having sum(a.used) > i.total) t")
     result['load1'] = os.getloadavg()[0]
     stack('stack_stop_schedulers')
-    print('   %-15s %6d full hosts, a victim for each request: median %.1f ms, p90 %.1f, %.1f requests/s' % (
-        'ebbtide', count, result['seq'].get('median', -1), result['seq'].get('p90', -1), result['conc16']['per_second']), flush=True)
+    victims = rows(
+        "select p.uuid as provider, c.uuid as consumer, c.generation, j.external_id as project, u.external_id as owner from placement.allocations a "
+        "join placement.resource_providers p on p.id = a.resource_provider_id join placement.consumers c on c.uuid = a.consumer_id "
+        "join placement.projects j on j.id = c.project_id join placement.users u on u.id = c.user_id "
+        "join nova_cell1.instances i on i.uuid = c.uuid where a.resource_class_id = 0 and p.name like 'fake%%' group by p.id limit %s", 2 * options.runs)
+    result['swap'] = placement_alone(client, 'swaps', False, flavor=PREEMPTING, victims=victims[::2])
+    result['floor'] = placement_alone(client, 'swaps', True, flavor=PREEMPTING, victims=victims[1::2])
+    print('   %-15s %6d full hosts, a victim for each request: median %.1f ms, p90 %.1f, %.1f requests/s; Placement alone %.1f ms' % (
+        'ebbtide', count, result['seq'].get('median', -1), result['seq'].get('p90', -1), result['conc16']['per_second'],
+        result['floor']['median']), flush=True)
     return result
 
 
@@ -170,6 +196,11 @@ def main():
     for count in [int(n) for n in options.hosts.split(',')]:
         subprocess.run(['/usr/bin/python3', TOOLS + '/fake_hosts.py', str(max(count - 3, 0))], check=True)
         found['sizes'][count] = {w: one_scheduler(client, w, count, options, [etc + 'bench.conf']) for w in which}
+        if count > 3:
+            hosts = fake_hosts('uuid')[:options.runs]
+            found['sizes'][count]['claim'] = placement_alone(client, 'claims', False, flavor=ORDINARY, hosts=hosts)
+            found['sizes'][count]['floor'] = placement_alone(client, 'claims', True, flavor=ORDINARY, hosts=hosts)
+            print('   Placement alone %6d hosts: median %.1f ms' % (count, found['sizes'][count]['floor']['median']), flush=True)
         save(options, found)
     if 'ebbtide' in which and not options.no_full:
         subprocess.run(['/usr/bin/python3', TOOLS + '/fake_hosts.py', '0'], check=True)

@@ -14,17 +14,30 @@ in once for the whole benchmark:
   {"do": "first", "flavor": {…}}
       one request that may wait for a scheduler to come up
   {"do": "ping", "runs": N}                                  the RPC's own cost
+  {"do": "agents", "hosts": […]}
+      the queues that the agents of these hosts declare when they start
+  {"do": "claims", "flavor": {…}, "hosts": […]}
+      Placement alone, without a scheduler: the claim on each of these providers and, with "beside",
+      at the same time the look at the provider, as ours sends them for an ordinary request
+  {"do": "swaps", "flavor": {…}, "victims": […]}
+      the same for requests that need a victim: the swap, and beside it the question whether a host
+      has room and the consumers of the victim's host
+  {"do": "forget", "uuids": […]}
+      deletes these claims
 `flavor` is {"vcpus", "memory_mb", "root_gb", "preemptible", "wanted"}; wanted: the server is asked
 for in Nova's API database, too. "keep": true keeps the claims that were made; else they are
 deleted, outside of what is timed.
 """
+import http.client
 import json
 import os
 import sys
 import time
+from urllib.parse import urlsplit
 
 import eventlet
 eventlet.monkey_patch()
+import amqp  # noqa: E402
 import nova.conf  # noqa: E402
 from nova import config, context, objects, rpc  # noqa: E402
 from oslo_utils import uuidutils  # noqa: E402
@@ -182,8 +195,69 @@ def ping(command):
     return summary(times)
 
 
+def agents(command):
+    with amqp.Connection(host='127.0.0.1:' + os.environ['STACK_PORT_AMQP'], userid='nova', password='nova') as connection:
+        channel = connection.channel()
+        for host in command['hosts']:
+            channel.queue_declare('ebbtide.agent.' + host, durable=True, auto_delete=False, arguments={'x-queue-type': 'classic'})
+    return {'declared': len(command['hosts'])}
+
+
+def exchange(method, path, version, body=None):
+    """One request to Placement over a connection of its own, without the cost of a client
+    library."""
+    url = urlsplit(cloud.endpoints['placement'])
+    connection = http.client.HTTPConnection(url.hostname, url.port, timeout=60)
+    headers = {'X-Auth-Token': cloud.token, 'OpenStack-API-Version': 'placement ' + version, 'Accept': 'application/json',
+               'Content-Type': 'application/json'}
+    connection.request(method, url.path + path, json.dumps(body) if body else None, headers)
+    response = connection.getresponse()
+    text = response.read()
+    connection.close()
+    if response.status >= 300:
+        raise RuntimeError('%s %s: %d %s' % (method, path, response.status, text[:200]))
+
+
+def together(*asked):
+    """Milliseconds until all are answered that are sent at once."""
+    began = time.perf_counter()
+    for answer in [eventlet.spawn(exchange, *question) for question in asked]:
+        answer.wait()
+    return (time.perf_counter() - began) * 1000
+
+
+def holding(provider, flavor, generation=None):
+    resources = {'VCPU': flavor['vcpus'], 'MEMORY_MB': flavor['memory_mb'], 'DISK_GB': flavor['root_gb']}
+    return {'allocations': {provider: {'resources': resources}}, 'project_id': cloud.project, 'user_id': cloud.user, 'consumer_generation': generation}
+
+
+def claims(command):
+    times, kept = [], []
+    for provider in command['hosts']:
+        kept.append(uuidutils.generate_uuid())
+        look = [('GET', '/resource_providers/' + provider, '1.14')] if command['beside'] else []
+        times.append(together(*look, ('PUT', '/allocations/' + kept[-1], '1.36', holding(provider, command['flavor']))))
+        eventlet.sleep(0.05)
+    return dict(summary(times), kept=kept)
+
+
+def swaps(command):
+    times, flavor = [], command['flavor']
+    question = '/allocation_candidates?limit=100000&resources=DISK_GB%%3A%d%%2CMEMORY_MB%%3A%d%%2CVCPU%%3A%d&root_required=%%21COMPUTE_STATUS_DISABLED' % (
+        flavor['root_gb'], flavor['memory_mb'], flavor['vcpus'])
+    for victim in command['victims']:
+        emptied = {'allocations': {}, 'project_id': victim['project'], 'user_id': victim['owner'], 'consumer_generation': victim['generation']}
+        swap = {victim['consumer']: emptied, uuidutils.generate_uuid(): holding(victim['provider'], flavor)}
+        before = [('GET', question, '1.36')] if command['beside'] else []
+        behind = [('GET', '/resource_providers/%s/allocations' % victim['provider'], '1.36')] if command['beside'] else []
+        times.append(together(*before, ('POST', '/allocations', '1.36', swap), *behind))
+        eventlet.sleep(0.05)
+    return summary(times)
+
+
 def main():
-    done = {'seq': seq, 'conc': conc, 'rounds': rounds, 'first': first, 'sync': sync, 'ping': ping}
+    done = {'seq': seq, 'conc': conc, 'rounds': rounds, 'first': first, 'sync': sync, 'ping': ping, 'agents': agents, 'claims': claims,
+            'swaps': swaps, 'forget': lambda command: forget(command['uuids']) or {}}
     print(json.dumps({'ready': True}), flush=True)
     for line in iter(sys.stdin.readline, ''):
         command = json.loads(line)

@@ -11,8 +11,8 @@ def _ratio(a, b):
 def page(found):
     lines = ['Measured %s on %d cores, load %.1f at the beginning. Times in ms, end to end over RabbitMQ, one request at a time; both schedulers '
              'in the same run with the same client and stack.' % (found['began'], found['cores'], found['load1']), '',
-             '| hosts | nova-scheduler median (p90) | ebbtide-scheduler median (p90) | times faster | RPC alone (ping) |',
-             '|---|---|---|---|---|']
+             '| hosts | nova-scheduler median (p90) | ebbtide-scheduler median (p90) | times faster | RPC alone (ping) | Placement alone |',
+             '|---|---|---|---|---|---|']
     sizes = [(n, s) for n, s in found['sizes'].items()]
 
     def get(size, which, *path):
@@ -26,8 +26,8 @@ def page(found):
     both = ('nova-scheduler', 'ebbtide')
     for n, size in sizes:
         med, p90 = ([get(size, w, 'seq', k) for w in both] for k in ('median', 'p90'))
-        lines.append('| %s | %s (%s) | %s (%s) | %s | %s |' % (n, cell(med[0]), cell(p90[0]), cell(med[1]), cell(p90[1]), _ratio(*med),
-                                                               cell(get(size, 'ebbtide', 'ping', 'median'))))
+        lines.append('| %s | %s (%s) | %s (%s) | %s | %s | %s |' % (n, cell(med[0]), cell(p90[0]), cell(med[1]), cell(p90[1]), _ratio(*med),
+                                                                    cell(get(size, 'ebbtide', 'ping', 'median')), cell(get(size, 'floor', 'median'))))
     lines += ['', 'Processor time for each request, in ms (one at a time):', '',
               '| hosts | nova-scheduler | ebbtide-scheduler | times less | Placement with theirs | Placement with ours | MariaDB with theirs | MariaDB with ours |',
               '|---|---|---|---|---|---|---|---|']
@@ -52,11 +52,20 @@ def page(found):
                                                cell(conc['client_cpu_seconds'] * 1000 / max(conc['n'], 1))))
     if 'full' in found:
         full = found['full']
-        ordinary = get(found['sizes'].get(full['hosts'], found['sizes'].get(str(full['hosts']), {})), 'ebbtide', 'seq', 'median')
+        size = found['sizes'].get(full['hosts'], found['sizes'].get(str(full['hosts']), {}))
+        ordinary = get(size, 'ebbtide', 'seq', 'median')
         lines += ['', 'A request that takes a victim\'s place, %d full hosts: median %s ms, p90 %s ms; %s times our ordinary request at that size; '
                   '%s requests/s with 16 in flight; providers over their capacity afterwards: %d.' % (
                       full['hosts'], cell(full['seq'].get('median')), cell(full['seq'].get('p90')), _ratio(full['seq'].get('median'), ordinary),
                       cell(full['conc16']['per_second']), full['over_capacity'])]
+    lines += ['', 'Placement alone, without a scheduler: milliseconds until the answer, and processor time of Placement and MariaDB for each request:', '',
+              '| hosts | what | median | Placement | MariaDB |', '|---|---|---|---|---|']
+    asked = [(n, size, kind, what) for n, size in sizes for kind, what in (('claim', 'a claim'), ('floor', 'a claim with the look beside it'))]
+    if 'full' in found:
+        asked += [(found['full']['hosts'], found['full'], kind, what) for kind, what in (
+            ('swap', 'a swap'), ('floor', 'a swap with the candidates and the consumers beside it'))]
+    lines += ['| %s | %s | %s | %s | %s |' % (n, what, cell(get(of, kind, 'median')), *[cell(get(of, kind, 'cpu_ms_per_request', p)) for p in (
+        'placement', 'mysql')]) for n, of, kind, what in asked if of.get(kind)]
     return '\n'.join(lines) + '\n'
 
 
