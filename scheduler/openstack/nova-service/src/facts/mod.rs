@@ -7,6 +7,7 @@ mod instances;
 pub(crate) mod other_schedulers;
 mod placement;
 mod provider_locks;
+mod request_load;
 mod versioned;
 
 pub(crate) use database::Database;
