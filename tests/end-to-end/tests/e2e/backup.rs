@@ -242,13 +242,16 @@ async fn a_restored_region_is_reconciled_with_its_hosts(database: Database) {
     // Refused while an agent is silent.
     region.kill_agent("host-A");
     eventually(PATIENCE, async || {
-        let said = reconcile(&region, &["--apply"]).await;
-        match said.code != Some(0) && said.text.contains("EB-AUDIT-103") {
+        let said = reconcile(&region, &[]).await;
+        match said.text.contains("EB-AUDIT-103") {
             true => Ok(()),
             false => Err(said.text),
         }
     })
     .await;
+    let silent = reconcile(&region, &["--apply"]).await;
+    assert_ne!(silent.code, Some(0), "{}", silent.text);
+    assert!(silent.text.contains("EB-REGION-012"), "{}", silent.text);
     region.start_agent("host-A").unwrap();
     plan(&region).await;
 

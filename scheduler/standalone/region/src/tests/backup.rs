@@ -9,12 +9,15 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 
 fn flavors() -> Vec<Flavor> {
+    // Longer than a scheduler listens before it may reconcile.
+    let long = ("ebbtide:grace_seconds", "90");
     vec![
         normal(2),
         normal(4),
         spot(2),
+        with(&spot(2), &[long]),
         with(&spot(2), &[("ebbtide:interruption", "stop")]),
-        with(&spot(4), &[("ebbtide:interruption", "hibernate")]),
+        with(&spot(4), &[("ebbtide:interruption", "hibernate"), long]),
     ]
 }
 
@@ -231,7 +234,7 @@ proptest! {
         prop_assert_eq!(world.region.examine(world.now, true).findings, vec![]);
         // It preempts as ever.
         let pet = world.create(&normal(4));
-        world.run(60);
+        world.run(120);
         prop_assert!(matches!(
             world.status(pet),
             ServerStatus::Active | ServerStatus::Error
