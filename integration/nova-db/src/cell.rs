@@ -9,6 +9,7 @@ use crate::row::service::{self, NovaService};
 use crate::track::Mark;
 use ebbtide_nova::hosts::Ratios;
 use sea_orm::Value;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -207,6 +208,24 @@ impl CellDb {
             .await?
             .into_iter()
             .unzip())
+    }
+
+    /// Hosts whose `nova-compute` an operator has deleted and that have none now, by name. Nova
+    /// keeps their rows until the operator archives them.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn removed_hosts(&self) -> Result<Vec<String>, NovaDbError> {
+        let sql = format!("{} ORDER BY s.id", self.texts.services);
+        let rows = self.read_services(&sql, Vec::new()).await?;
+        let (mut live, mut removed) = (BTreeSet::new(), BTreeSet::new());
+        for (_, service) in rows {
+            match service.deleted {
+                true => removed.insert(service.host),
+                false => live.insert(service.host),
+            };
+        }
+        Ok(removed.difference(&live).cloned().collect())
     }
 
     /// Services `nova-compute` that were made, changed (each does it at every heartbeat) or deleted

@@ -314,17 +314,17 @@ pub async fn start(
         policy: config.engine.policy.as_str().to_owned(),
         database: store_name.to_owned(),
         config: config.region.clone(),
+        queues: AgentQueues {
+            bus: Arc::clone(&bus),
+            prefix,
+            logins: AgentLogins::of(&config.bus),
+        },
     };
     let standalone = Standalone {
         duty: duty.clone(),
         region_actor: region_actor.clone(),
         store,
         plugins: plugins.clone(),
-        queues: AgentQueues {
-            bus: Arc::clone(&bus),
-            prefix,
-            logins: AgentLogins::of(&config.bus),
-        },
     };
     let lives = LifeTimes {
         retention: config.database.retention(),

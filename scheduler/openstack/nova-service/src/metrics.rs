@@ -54,6 +54,7 @@ pub(crate) struct Metrics {
     under_way: Gauge,
     unusable_reports: Counter,
     second_agents: Counter,
+    refused_agents: Counter,
     hosts: Gauge,
     instances: Family<Label, Gauge>,
     refusals: Family<Label, Counter>,
@@ -134,6 +135,12 @@ impl Default for Metrics {
                 to,
                 "second_agent_heartbeats",
                 "Heartbeats that showed two agents speaking for one host",
+                Counter::default(),
+            ),
+            refused_agents: shown(
+                to,
+                "refused_agent_heartbeats",
+                "Heartbeats of agents whose host Nova does not have",
                 Counter::default(),
             ),
             hosts: shown(to, "hosts", "Hosts that are known", Gauge::default()),
@@ -267,6 +274,10 @@ impl Metrics {
 
     pub(crate) fn second_agent(&self) {
         self.second_agents.inc();
+    }
+
+    pub(crate) fn refused_agent(&self) {
+        self.refused_agents.inc();
     }
 
     pub(crate) fn question(&self) {

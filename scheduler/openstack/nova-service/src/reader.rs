@@ -10,6 +10,7 @@ use crate::metrics::Metrics;
 use crate::plugins::{self, NovaServicePlugins};
 use crate::preemption::{Preemption, PreemptionPolicy, PreemptionState, Victim, VictimState};
 use crate::reclaims::{HostReclaims, ReclaimError};
+use crate::removals::{HostRemovals, RemovalError, RemovedAgent};
 use crate::select::Selector;
 use crate::what_if::{WhatIf, WhatIfError, offered_flavor, server_group};
 use ebbtide_bus::{InProcessBroker, QueuePrefix};
@@ -43,6 +44,7 @@ pub struct CloudReader {
     /// What answers what-ifs.
     selector: Selector,
     reclaims: HostReclaims,
+    removals: HostRemovals,
 }
 
 /// The name under which a reader without a scheduler looks at a ledger. It drives nothing.
@@ -51,17 +53,16 @@ const READER: &str = "reader";
 impl CloudReader {
     /// A reader beside a running scheduler.
     pub(crate) fn new(selector: &Selector, plugins: NovaServicePlugins) -> Self {
+        let (facts, preempting) = (&selector.facts, &selector.preempting);
+        let unused = || Err("this process does not use it".to_owned());
         Self {
             plugins,
             facts: selector.facts.clone(),
             preempting: selector.preempting.clone(),
             lives: Arc::default(),
             selector: selector.for_what_ifs(),
-            reclaims: HostReclaims::new(
-                &selector.facts,
-                &selector.preempting,
-                Err("this process does not use it".to_owned()),
-            ),
+            reclaims: HostReclaims::new(facts, preempting, unused()),
+            removals: HostRemovals::new(facts, preempting, unused()),
         }
     }
 
@@ -74,6 +75,11 @@ impl CloudReader {
     /// The same, for a scheduler that reclaims hosts.
     pub(crate) fn with_reclaims(self, reclaims: HostReclaims) -> Self {
         Self { reclaims, ..self }
+    }
+
+    /// The same, for a scheduler that removes hosts.
+    pub(crate) fn with_removals(self, removals: HostRemovals) -> Self {
+        Self { removals, ..self }
     }
 
     /// A reader without a scheduler: the cloud as these databases and Placement have it now.
@@ -286,6 +292,22 @@ impl CloudReader {
         host: Option<&str>,
     ) -> Result<Vec<HostReclaim>, ReclaimError> {
         self.reclaims.reclaims(host).await
+    }
+
+    /// Removes what Ebbtide has of a host that Nova does not have any more.
+    ///
+    /// # Errors
+    /// [`RemovalError`]; then nothing is removed, or a part, and repeating the call is safe.
+    pub async fn remove_host(&self, host: &str) -> Result<RemovedAgent, RemovalError> {
+        self.removals.remove(host).await
+    }
+
+    /// Says whether a host that was removed may report: Nova registers hosts.
+    ///
+    /// # Errors
+    /// [`RemovalError::Unregistered`]: Nova has no compute service of it.
+    pub async fn readmit_host(&self, host: &str) -> Result<(), RemovalError> {
+        self.removals.readmit(host).await
     }
 
     /// The decision that a request for servers would get now. Writes nothing.

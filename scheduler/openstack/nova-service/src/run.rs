@@ -20,6 +20,7 @@ use crate::quota::{LimitSource, Quota};
 use crate::reader::CloudReader;
 use crate::reclaims::{self, HostReclaims};
 use crate::release::{self, CloudRelease};
+use crate::removals::{self, HostRemovals};
 use crate::select::Selector;
 use ebbtide_nova_cloud::Cloud;
 use ebbtide_nova_db::{NovaDb, NovaRelease, OldComputePolicy, OwnService};
@@ -144,9 +145,13 @@ impl NovaService {
         };
         let compute = nova_api::client(conf);
         let services = nova_api::compute_services(&compute);
-        let reclaims = HostReclaims::new(&facts, &preempting, services);
+        let reclaims = HostReclaims::new(&facts, &preempting, services.clone());
         reclaims::start(reclaims.clone(), &tasks);
-        let reader = CloudReader::new(&selector, plugins.clone()).with_reclaims(reclaims);
+        let removals = HostRemovals::new(&facts, &preempting, services);
+        removals::start(removals.clone(), &tasks);
+        let reader = CloudReader::new(&selector, plugins.clone())
+            .with_reclaims(reclaims)
+            .with_removals(removals);
         let back = settings.evacuation.comeback.clone();
         let acts = nova_api::is_needed(conf);
         let actions = acts.then(|| nova_api::actions(&compute)).flatten();

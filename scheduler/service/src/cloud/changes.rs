@@ -20,7 +20,7 @@ pub(super) struct CloudSnapshot {
 /// then servers, evacuations and hosts.
 ///
 /// A server that is gone is `deleted`. Of hosts only what an operator or an outage changes counts,
-/// not each heartbeat; a host that is gone is `down`.
+/// not each heartbeat; a host that Nova does not have any more is removed.
 pub(super) fn events(
     before: &CloudSnapshot,
     after: &CloudSnapshot,
@@ -61,7 +61,11 @@ pub(super) fn events(
     }
     for (name, (host, _)) in &before.hosts {
         if !after.hosts.contains_key(name) {
-            events.push(CloudEvent::Host(Box::new(host.clone()), HostHealth::Down));
+            let removed = Host {
+                removed_at: Some(now),
+                ..host.clone()
+            };
+            events.push(CloudEvent::Host(Box::new(removed), HostHealth::Down));
         }
     }
     events
@@ -165,6 +169,9 @@ mod tests {
                         prop_assert!(servers.remove(&server.id).is_some());
                     }
                     CloudEvent::Server(server) => drop(servers.insert(server.id, *server)),
+                    CloudEvent::Host(host, _) if host.removed_at.is_some() => {
+                        prop_assert!(hosts.remove(&host.name).is_some());
+                    }
                     CloudEvent::Host(host, health) => drop(hosts.insert(host.name, health)),
                     CloudEvent::Decision(decision) => decisions.push(*decision),
                     other => prop_assert!(false, "{other:?}"),
@@ -176,10 +183,7 @@ mod tests {
             new.retain(|decision| !before.decisions.contains_key(&decision.id));
             new.reverse();
             prop_assert_eq!(decisions, new);
-            for (name, known) in &hosts {
-                let wanted = health(&after).get(name).copied().unwrap_or(HostHealth::Down);
-                prop_assert_eq!(*known, wanted);
-            }
+            prop_assert_eq!(hosts, health(&after));
         }
 
         #[test]

@@ -14,6 +14,7 @@ mod market;
 mod openstack;
 mod reclaims;
 mod region;
+mod removals;
 mod unresolved_request;
 
 pub(crate) use budgets::CloudBudgets;
@@ -22,10 +23,10 @@ pub(crate) use market::CloudMarket;
 pub(crate) use openstack::OpenStackView;
 pub(crate) use reclaims::HostReclaims;
 pub(crate) use region::RegionView;
+pub(crate) use removals::HostRemovals;
 pub(crate) use unresolved_request::UnresolvedRequest;
 
 use crate::advice::{AdviceService, LifeTimes, RunningLife};
-use crate::agent_queues::AgentQueues;
 use crate::error::ServiceError;
 use crate::lease::HeldLease;
 use crate::plugins::Plugins;
@@ -136,7 +137,6 @@ pub(crate) struct Standalone {
     pub(crate) store: Store,
     pub(crate) duty: HeldLease,
     pub(crate) plugins: Plugins,
-    pub(crate) queues: AgentQueues,
 }
 
 /// The state that the calls use. Cheap to clone.
@@ -148,6 +148,7 @@ pub(crate) struct Api {
     pub(crate) early_release: Arc<dyn EarlyRelease>,
     pub(crate) market: Arc<dyn CloudMarket>,
     pub(crate) reclaims: Arc<dyn HostReclaims>,
+    pub(crate) removals: Arc<dyn HostRemovals>,
     pub(crate) plugins: Arc<dyn PluginControl>,
     /// `None` on an OpenStack.
     standalone: Option<Standalone>,
@@ -177,7 +178,13 @@ impl Api {
         standalone: Option<Standalone>,
     ) -> Self
     where
-        V: CloudView + CloudBudgets + EarlyRelease + CloudMarket + HostReclaims + 'static,
+        V: CloudView
+            + CloudBudgets
+            + EarlyRelease
+            + CloudMarket
+            + HostReclaims
+            + HostRemovals
+            + 'static,
     {
         Self {
             advice: AdviceService::new(view.clone(), lives),
@@ -185,6 +192,7 @@ impl Api {
             early_release: view.clone(),
             market: view.clone(),
             reclaims: view.clone(),
+            removals: view.clone(),
             plugins,
             cloud: view,
             standalone,

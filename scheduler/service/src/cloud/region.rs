@@ -2,6 +2,7 @@
 
 use super::{Answer, CloudSummary, CloudView, ListedServer, PricedFlavor, UnresolvedRequest};
 use crate::advice::RunningLife;
+use crate::agent_queues::AgentQueues;
 use crate::error::ServiceError;
 use crate::plugins::Plugins;
 use crate::region_actor::{RegionActor, SequencedEvent, not_read};
@@ -32,6 +33,7 @@ pub(crate) struct RegionView {
     pub(crate) policy: String,
     pub(crate) database: String,
     pub(crate) config: RegionConfig,
+    pub(crate) queues: AgentQueues,
 }
 
 impl RegionView {

@@ -12,8 +12,7 @@ use ebbtide_model::{
 };
 use ebbtide_proto::v1;
 use ebbtide_region::{
-    AdoptServer, CreateFlavor, DeleteAggregate, DeleteFlavor, DisableHost, EnableHost,
-    PutAggregate, ReadmitHost, RemoveHost,
+    AdoptServer, CreateFlavor, DeleteAggregate, DeleteFlavor, DisableHost, EnableHost, PutAggregate,
 };
 use ebbtide_runtime::ids;
 use tonic::{Request, Response, Status};
@@ -114,10 +113,7 @@ impl v1::admin_server::Admin for ApiHandlers {
     ) -> Result<Response<v1::RemoveHostResponse>, Status> {
         let by = super::guard::caller(&request)?.name;
         let host = request.into_inner().name;
-        let region = self.own("openstack compute service delete SERVICE")?;
-        let remove = RemoveHost(host.clone());
-        region.region_actor.handle(remove).await?;
-        let left = region.queues.delete(&host).await;
+        let left = self.api.removals.remove_host(&host).await?;
         tracing::info!(
             by,
             host,
@@ -133,9 +129,7 @@ impl v1::admin_server::Admin for ApiHandlers {
     ) -> Result<Response<v1::ReadmitHostResponse>, Status> {
         let by = super::guard::caller(&request)?.name;
         let host = request.into_inner().name;
-        let region = self.own("openstack compute service set --enable HOST nova-compute")?;
-        let readmit = ReadmitHost(host.clone());
-        region.region_actor.handle(readmit).await?;
+        self.api.removals.readmit_host(&host).await?;
         tracing::info!(by, host, "the host may register again");
         Ok(Response::new(v1::ReadmitHostResponse {}))
     }

@@ -109,10 +109,17 @@ pub(super) fn host(view: &HostSummary) -> v1::Host {
     }
 }
 
+/// The health of a host in the event that tells of its removal.
+const REMOVED: &str = "removed";
+
 fn host_news(host: &Host, health: HostHealth) -> v1::Host {
+    let health = match host.removed_at {
+        Some(_) => REMOVED,
+        None => health.as_str(),
+    };
     v1::Host {
         name: host.name.clone(),
-        health: health.as_str().to_owned(),
+        health: health.to_owned(),
         disabled_reason: host.disabled_reason.clone().unwrap_or_default(),
         last_seen: time(host.last_seen),
         storage: host.storage.clone().unwrap_or_default(),

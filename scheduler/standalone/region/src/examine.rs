@@ -73,6 +73,7 @@ impl Region {
                 _ => {}
             }
         }
+        self.refused_agents(now, &mut found);
         found.sort();
         Examination {
             hosts: self.hosts.len(),
@@ -106,6 +107,25 @@ impl Region {
                         evacuation.state, evacuation.give_up_at
                     ),
                     next: "see whether a scheduler is on duty (ebbtide_on_duty) and what its log says",
+                });
+            }
+        }
+    }
+
+    /// Finds removed hosts whose agents report. Only the scheduler that receives reports knows.
+    fn refused_agents(&self, now: Timestamp, found: &mut Vec<Disagreement>) {
+        for (name, removed) in &self.removed {
+            let Some(heard_at) = removed.heard_at else {
+                continue;
+            };
+            if heard_at.plus(self.config.host_down_seconds) >= now {
+                found.push(Disagreement {
+                    code: "EB-AUDIT-111",
+                    subject: format!("host {name}"),
+                    what: format!(
+                        "it was removed, and its agent reports, the last time at {heard_at}"
+                    ),
+                    next: "stop the agent and delete its login and queue at the broker, or: ebbtide host readmit HOST",
                 });
             }
         }

@@ -7,7 +7,7 @@ use crate::transition::Transition;
 use crate::{Region, RegionError};
 use ebbtide_model::message::Body;
 use ebbtide_model::record::Change;
-use ebbtide_model::{Host, Server, ServerStatus, names};
+use ebbtide_model::{CloudEvent, Host, HostHealth, Server, ServerStatus, Timestamp, names};
 use uuid::Uuid;
 
 /// A removed host.
@@ -15,6 +15,8 @@ use uuid::Uuid;
 pub(crate) struct RemovedHost {
     /// The agent session whose refusal was reported. Each session is reported once.
     reported: Option<Uuid>,
+    /// The agent's last heartbeat since the removal.
+    pub(crate) heard_at: Option<Timestamp>,
 }
 
 /// Why a removed host is disabled, for schedulers that do not know removed hosts.
@@ -47,6 +49,8 @@ impl Region {
         host.disabled_reason = Some(REASON.to_owned());
         host.reclaim = None;
         self.note_removed(&host);
+        let event = CloudEvent::Host(Box::new(host.clone()), HostHealth::Disabled);
+        transition.effects.events.push(event);
         let change = Change::PutHost(Box::new(host));
         transition.effects.changes.push(change);
         Ok(())
@@ -119,6 +123,9 @@ impl Region {
         let Some(removed) = host.and_then(|host| self.removed.get_mut(host)) else {
             return false;
         };
+        if matches!(body, Body::Heartbeat(_)) {
+            removed.heard_at = Some(transition.now);
+        }
         if let Body::Heartbeat(beat) = body
             && removed.reported.replace(beat.session) != Some(beat.session)
         {

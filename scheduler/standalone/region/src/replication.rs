@@ -181,6 +181,10 @@ impl Region {
     /// therefore takes a host for silent a little later than one that does.
     fn apply_host(&mut self, touched: &mut ChangeScope<'_>, host: &Host, now: Timestamp) {
         if host.removed_at.is_some() {
+            if self.hosts.get(&host.name).is_some() {
+                let event = CloudEvent::Host(Box::new(host.clone()), HostHealth::Disabled);
+                touched.events.push(event);
+            }
             return self.note_removed(host);
         }
         let down_after = self.config.host_down_seconds.as_millis();

@@ -129,6 +129,20 @@ impl Cloud {
         known.is_some_and(|known| known.disabled != disabled)
     }
 
+    /// Whether Nova has a nova-compute of this host.
+    #[must_use]
+    pub fn has_service(&self, host: &str) -> bool {
+        self.services.contains_key(host)
+    }
+
+    /// Number of servers on the host of a nova-compute, also of one that Nova does not have any
+    /// more.
+    #[must_use]
+    pub fn servers_on(&self, host: &str) -> usize {
+        let known = self.host_instances.get(host);
+        known.map_or(0, |known| known.instances.len())
+    }
+
     /// A nova-compute is gone: its nodes get nothing any more.
     pub fn remove_service(&mut self, host: &str) {
         if self.services.remove(host).is_some() {

@@ -2,6 +2,7 @@
 
 use super::AuditReport;
 use crate::preemption::{Preemption, PreemptionState, ReplyWhen};
+use ebbtide_bus::QueueUse;
 use ebbtide_model::GroupId;
 use ebbtide_nova_cloud::Allocations;
 use serde::Serialize;
@@ -93,6 +94,8 @@ pub struct AuditSnapshot {
     pub budgeted_groups: BTreeMap<GroupId, bool>,
     /// The first row of each table beside the ledger's own that cannot be read.
     pub unreadable: Vec<UnreadableRow>,
+    /// The queues that the agents of removed hosts still have, by host.
+    pub removed_agents: BTreeMap<String, QueueUse>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -125,6 +128,7 @@ pub fn compare(picture: &AuditSnapshot) -> AuditReport {
     columns(picture, &mut findings);
     budgets(picture, &mut findings);
     unreadable(picture, &mut findings);
+    removed_agents(picture, &mut findings);
     findings.sort();
     AuditReport {
         hosts: picture.hosts.len(),
@@ -485,6 +489,22 @@ fn unreadable(picture: &AuditSnapshot, findings: &mut Vec<Disagreement>) {
             subject: format!("row {:?} of the table {}", row.key, row.table),
             what: format!("no scheduler can read it: {}", row.reason),
             next: "repair or delete it; requests go on, and what the table is for does not",
+        });
+    }
+}
+
+/// Finds what removed hosts have left at the broker of the agents.
+fn removed_agents(picture: &AuditSnapshot, findings: &mut Vec<Disagreement>) {
+    for (host, used) in &picture.removed_agents {
+        let what = match used.consumers {
+            0 => "its compute service was deleted, and its agent's queue is still at the broker",
+            _ => "its compute service was deleted, and its agent still reads its queue",
+        };
+        findings.push(Disagreement {
+            code: "EB-AUDIT-015",
+            subject: format!("host {host}"),
+            what: what.to_owned(),
+            next: "stop the agent and delete its login at the broker, then: ebbtide host remove HOST",
         });
     }
 }

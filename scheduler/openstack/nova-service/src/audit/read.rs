@@ -7,6 +7,8 @@ use super::tables;
 use crate::comebacks::RetainedServer;
 use crate::configure;
 use crate::error::NovaServiceError;
+use crate::upgrade_check::agent_queues;
+use ebbtide_bus::QueueUse;
 use ebbtide_model::{BudgetScope, GroupId};
 use ebbtide_nova_db::{Instance, InstanceDetail, NovaDb};
 use ebbtide_nova_objects::nova_conf::NovaConf;
@@ -46,6 +48,7 @@ pub async fn read(
     let (mut picture, nodes) = nova_side(&nova).await?;
     picture.rows = rows;
     picture.unreadable = unreadable;
+    picture.removed_agents = removed_agents(conf, &nova).await?;
     for group in groups {
         let exists = nova.group(&group.to_string()).await?.is_some();
         picture.budgeted_groups.insert(group, exists);
@@ -65,6 +68,31 @@ pub async fn read(
         }
     }
     Ok(picture)
+}
+
+/// The queues that agents of removed hosts still have. None if the broker cannot be asked: an
+/// audit without a login to it says less.
+async fn removed_agents(
+    conf: &NovaConf,
+    nova: &NovaDb,
+) -> Result<BTreeMap<String, QueueUse>, NovaServiceError> {
+    let (mut removed, mut live) = (BTreeSet::new(), BTreeSet::new());
+    for cell in nova.enabled_cells() {
+        removed.extend(cell.removed_hosts().await?);
+        live.extend(cell.services().await?.into_iter().map(|found| found.host));
+    }
+    let hosts: Vec<String> = removed.difference(&live).cloned().collect();
+    if hosts.is_empty() || conf.ebbtide.connection.is_none() {
+        return Ok(BTreeMap::new());
+    }
+    let queues = agent_queues(conf, hosts).await.unwrap_or_else(|problem| {
+        tracing::warn!("queues of removed hosts are not audited: {problem}");
+        BTreeMap::new()
+    });
+    let left = queues.into_iter();
+    Ok(left
+        .filter_map(|(host, used)| Some((host, used?)))
+        .collect())
 }
 
 /// What the ledger holds.

@@ -1,6 +1,7 @@
-//! Detects two agents of one host. Nova knows its hosts itself, so heartbeats are read only for
-//! this. Each run of an agent has its own session. A session that returns after another one is no
-//! restart but a second agent, for example after an image was cloned.
+//! Detects two agents of one host, and agents of hosts that Nova does not have. Nova knows its
+//! hosts itself, so heartbeats are read only for this. Each run of an agent has its own session. A
+//! session that returns after another one is no restart but a second agent, for example after an
+//! image was cloned.
 
 use ebbtide_model::Timestamp;
 use ebbtide_model::message::Heartbeat;
@@ -19,7 +20,11 @@ const MOST_HOSTS: usize = 100_000;
 
 /// The agents of all hosts.
 #[derive(Debug, Default)]
-pub(super) struct AgentSessions(HashMap<String, Voice>);
+pub(super) struct AgentSessions {
+    heard: HashMap<String, Voice>,
+    /// The last session that reported for a host that Nova does not have.
+    refused: HashMap<String, Uuid>,
+}
 
 #[derive(Debug)]
 struct Voice {
@@ -41,9 +46,28 @@ pub(super) enum HeartbeatResult {
 }
 
 impl AgentSessions {
+    /// Notes a heartbeat of a host that Nova does not have. True for the first one of a session.
+    pub(super) fn refuse(&mut self, beat: &Heartbeat) -> bool {
+        self.heard.remove(&beat.host);
+        if self.refused.len() >= MOST_HOSTS && !self.refused.contains_key(&beat.host) {
+            return false;
+        }
+        self.refused.insert(beat.host.clone(), beat.session) != Some(beat.session)
+    }
+
+    pub(super) fn is_refused(&self, host: &str) -> bool {
+        self.refused.contains_key(host)
+    }
+
+    /// Forgets all that was heard of a host.
+    pub(super) fn forget(&mut self, host: &str) {
+        self.heard.remove(host);
+        self.refused.remove(host);
+    }
+
     pub(super) fn hear(&mut self, beat: &Heartbeat, now: Timestamp) -> HeartbeatResult {
-        let Some(voice) = self.0.get_mut(&beat.host) else {
-            if self.0.len() >= MOST_HOSTS {
+        let Some(voice) = self.heard.get_mut(&beat.host) else {
+            if self.heard.len() >= MOST_HOSTS {
                 return HeartbeatResult::One;
             }
             let voice = Voice {
@@ -53,7 +77,7 @@ impl AgentSessions {
                 returned_at: now,
                 told_at: None,
             };
-            self.0.insert(beat.host.clone(), voice);
+            self.heard.insert(beat.host.clone(), voice);
             return HeartbeatResult::One;
         };
         if voice.session == beat.session {

@@ -1,6 +1,6 @@
 //! Processes agents' reports. A report is acknowledged once it is in the ledger.
 
-use super::agent_sessions::{AgentSessions, HeartbeatResult};
+use super::agent_sessions::HeartbeatResult;
 use super::{Evacuations, Report, read};
 use crate::error::NovaServiceError;
 use crate::preemption::PreemptionInput;
@@ -29,7 +29,6 @@ impl Evacuations {
         let all = self.clone();
         let tasks = self.shared.tasks.clone();
         let rejects = Arc::new(Rejects::default());
-        let mut voices = AgentSessions::default();
         self.shared.tasks.spawn("agents", async move {
             loop {
                 let delivery = tokio::select! {
@@ -37,7 +36,7 @@ impl Evacuations {
                     () = tasks.stop().cancelled() => return,
                 };
                 let Some(delivery) = delivery else { return };
-                all.deal_with(delivery, &rejects, &mut voices).await;
+                all.deal_with(delivery, &rejects).await;
             }
         });
         Ok(())
@@ -45,12 +44,7 @@ impl Evacuations {
 
     /// Processes one delivery without waiting for other services. Slower work runs in a task of its
     /// own, beside the reports of other agents.
-    async fn deal_with(
-        &self,
-        mut delivery: Delivery,
-        rejects: &Arc<Rejects>,
-        voices: &mut AgentSessions,
-    ) {
+    async fn deal_with(&self, mut delivery: Delivery, rejects: &Arc<Rejects>) {
         let message = match Message::from_bytes(&delivery.body) {
             Ok(message) => message,
             Err(error) => {
@@ -75,7 +69,7 @@ impl Evacuations {
         let Some(evacuation) = evacuation_of(&message.body) else {
             // Heartbeats are not stored: Nova itself knows its hosts.
             if let Body::Heartbeat(beat) = &message.body {
-                self.listen_for_a_second_agent(beat, voices);
+                self.listen_for_a_second_agent(beat);
             }
             delivery.ack().await;
             return;
@@ -122,8 +116,12 @@ impl Evacuations {
         });
     }
 
-    fn listen_for_a_second_agent(&self, beat: &Heartbeat, voices: &mut AgentSessions) {
-        let heard = voices.hear(beat, clock::now());
+    fn listen_for_a_second_agent(&self, beat: &Heartbeat) {
+        let facts = &self.shared.facts;
+        if !facts.read(|cloud| cloud.has_service(&beat.host)) {
+            return self.refuse_agent(beat);
+        }
+        let heard = self.hear_agent(beat);
         if heard != HeartbeatResult::One {
             self.shared.metrics.second_agent();
         }

@@ -22,6 +22,7 @@ mod newcomers;
 mod open_rows;
 mod preempting;
 mod reclaims;
+mod removed;
 mod retained;
 mod victim;
 
@@ -108,6 +109,8 @@ struct Shared {
     open: open_rows::OpenRows,
     /// What disruption budgets count. Requests that count at the same moment take turns.
     disruptions: tokio::sync::Mutex<budgets::DisruptionLog>,
+    /// The agents whose heartbeats this scheduler reads.
+    agents: Mutex<agent_sessions::AgentSessions>,
 }
 
 /// An instance for which a preemption by any scheduler of the ledger is under way or has just
@@ -194,6 +197,7 @@ impl Evacuations {
                 begun: ActiveRows::default(),
                 open: open_rows::OpenRows::default(),
                 disruptions: tokio::sync::Mutex::default(),
+                agents: Mutex::default(),
             }),
         }
     }

@@ -162,6 +162,14 @@ impl FullHost {
         evacuations
     }
 
+    /// The same with names of queues that begin otherwise, for a broker that tests share.
+    pub(super) fn with_prefix(self, prefix: &str) -> Self {
+        Self {
+            prefix: QueuePrefix::new(prefix.trim_end_matches('.')).unwrap(),
+            ..self
+        }
+    }
+
     /// How the queues of this cloud begin.
     pub(super) fn prefix(&self) -> QueuePrefix {
         self.prefix.clone()

@@ -25,6 +25,7 @@ mod plugins;
 mod preemptions;
 mod quota;
 mod reclaims;
+mod removals;
 mod shadow;
 mod single_scheduler;
 mod swaps;

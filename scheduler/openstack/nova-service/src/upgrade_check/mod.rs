@@ -8,6 +8,7 @@ mod judge;
 mod read;
 
 pub use judge::judge;
+pub(crate) use read::agents as agent_queues;
 pub use read::read;
 
 use ebbtide_bus::QueueUse;

@@ -155,7 +155,8 @@ async fn messages(conf: &NovaConf) -> CheckInput<Option<QueueUse>> {
     requests
 }
 
-async fn agents(
+/// The use of the queues of these hosts' agents; `None`: there is no queue.
+pub(crate) async fn agents(
     conf: &NovaConf,
     hosts: Vec<String>,
 ) -> CheckInput<BTreeMap<String, Option<QueueUse>>> {

@@ -29,6 +29,12 @@ fn refused_agents(world: &SimulatedRegion) -> usize {
     world.events.iter().filter(is_refusal).count()
 }
 
+/// What an operator's audit finds now.
+fn audit_codes(world: &SimulatedRegion) -> Vec<&'static str> {
+    let examined = world.region.examine(world.now, true);
+    examined.findings.iter().map(|found| found.code).collect()
+}
+
 #[test]
 fn a_host_with_servers_evacuations_or_a_live_agent_stays() {
     let mut world = SimulatedRegion::new(&[("host-a", 4)]);
@@ -62,6 +68,13 @@ fn a_lost_host_goes_with_the_servers_that_were_deleted_since() {
     world.delete(lost);
     assert_eq!(world.status(lost), ServerStatus::Deleting);
     remove(&mut world, &host).unwrap();
+    let is_removal = |event: &&CloudEvent| {
+        let CloudEvent::Host(removed, _) = event else {
+            return false;
+        };
+        removed.name == host && removed.removed_at.is_some()
+    };
+    assert_eq!(world.events.iter().filter(is_removal).count(), 1);
     assert!(world.region.server(lost).is_none(), "it went with its host");
     assert!(world.region.host(&host).is_none());
     world.broker_up = true;
@@ -91,6 +104,7 @@ fn an_agent_of_a_removed_host_is_refused_until_the_host_is_readmitted() {
     world.run(60);
     assert!(world.region.host("host-a").is_none());
     assert_eq!(refused_agents(&world), 1, "once, not with every heartbeat");
+    assert_eq!(audit_codes(&world), ["EB-AUDIT-111"]);
     let refused = world.create(&normal(1));
     assert_eq!(world.status(refused), ServerStatus::Error);
     // Another session is another attempt.
@@ -100,6 +114,7 @@ fn an_agent_of_a_removed_host_is_refused_until_the_host_is_readmitted() {
     assert_eq!(refused_agents(&world), 2);
     world.command(ReadmitHost("host-a".to_owned())).unwrap();
     world.run(30);
+    assert!(audit_codes(&world).is_empty());
     assert_eq!(
         world.region.host("host-a").unwrap().health,
         HostHealth::Up,

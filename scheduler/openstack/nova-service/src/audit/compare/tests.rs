@@ -311,3 +311,24 @@ fn a_row_that_no_scheduler_can_read_is_named_with_its_table() {
     }
     assert!(found.what.contains("no number"), "{}", found.what);
 }
+
+#[test]
+fn a_removed_host_whose_agent_has_a_queue_is_named() {
+    let mut picture = in_order();
+    let used = |consumers| QueueUse {
+        messages: 0,
+        consumers,
+    };
+    let agents = [("gone1", used(1)), ("gone2", used(0))];
+    picture.removed_agents = agents.map(|(host, used)| (host.to_owned(), used)).into();
+    let report = compare(&picture);
+    let codes: Vec<&str> = report.findings.iter().map(|found| found.code).collect();
+    assert_eq!(codes, ["EB-AUDIT-015"; 2]);
+    for (found, (host, words)) in report.findings.iter().zip([
+        ("gone1", "still reads its queue"),
+        ("gone2", "still at the broker"),
+    ]) {
+        assert_eq!(found.subject, format!("host {host}"));
+        assert!(found.what.contains(words), "{}", found.what);
+    }
+}
