@@ -20,8 +20,6 @@ use tokio::time::Instant;
 const MISSED_LOOKS: u32 = 4;
 /// A session may be silent for this long in any case: a slow disk is not a stuck agent.
 const SILENCE: Duration = Duration::from_secs(30);
-/// Number of hosts that a page names.
-const NAMED: usize = 20;
 
 /// The health of all agents of this process. Cheap to clone; all clones are one.
 #[derive(Debug, Clone, Default)]

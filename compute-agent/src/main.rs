@@ -4,7 +4,7 @@ use clap::Parser;
 use ebbtide_agent::cli::{self, Cli, Command, ConfigArgs, ConfigCommand};
 use ebbtide_agent::clock::{Clock, SystemClock};
 use ebbtide_agent::driver::registry::{self, DriverContext};
-use ebbtide_agent::health::pages::Pages;
+use ebbtide_agent::health::pages;
 use ebbtide_agent::logins::{self, BusConnector, DriverHandle};
 use ebbtide_agent::{Agent, AgentError, Config, Health, fleet, logging};
 use ebbtide_service_manager as service_manager;
@@ -104,7 +104,7 @@ fn run(args: &ConfigArgs) -> Result<(), AgentError> {
         let logins = logins::logins(&bus, &config.driver.kind, &driver);
         let health = Health::default();
         let _pages = match config.http.listen {
-            Some(listen) => Some(Pages::serve(health.clone(), listen).await?),
+            Some(listen) => Some(pages::serve(health.clone(), listen).await?),
             None => None,
         };
         let seen = health.clone();

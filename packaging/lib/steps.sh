@@ -34,7 +34,7 @@ before() {
 install() { # DIRECTORY
     shown "apt-get install -qq -y --allow-downgrades ./$1/ebbtide-*.deb >/root/apt.log 2>&1" || { cat /root/apt.log; return 1; }
     local unit
-    for unit in ebbtide-scheduler.service ebbtide-agent.service ebbtide-nova-scheduler.service; do
+    for unit in ebbtide-scheduler.service ebbtide-agent.service ebbtide-nova-scheduler.service ebbtide-batch.service; do
         [ "$(systemctl is-enabled "$unit" || true)" = disabled ] || fail "$unit is enabled"
         ! systemctl -q is-active "$unit" || fail "$unit was started"
     done
@@ -43,7 +43,7 @@ install() { # DIRECTORY
     for package in $(dpkg-query -W -f '${Package}\n' 'ebbtide-*'); do
         [ -z "$(dpkg --verify "$package")" ] || { dpkg --verify "$package"; fail "dpkg --verify $package"; }
     done
-    man -w ebbtide-scheduler ebbtide-agent ebbtide >/dev/null
+    man -w ebbtide-scheduler ebbtide-agent ebbtide ebbtide-batch >/dev/null
 }
 
 # The documented configuration of a region on one machine, with the simulated hypervisor.
@@ -85,9 +85,39 @@ health() {
     curl -sSf http://127.0.0.1:7472/metrics | grep ^ebbtide_ >/dev/null || fail "the agent has no metrics"
 }
 
+# The batch service on this region, as a rehearsal: there is no Slurm here.
+batch() {
+    ! systemctl start ebbtide-batch 2>/dev/null || fail "the batch service starts without a cloud"
+    systemctl reset-failed ebbtide-batch
+    sed -i '/^state_dir/i rehearse = true' /etc/ebbtide/batch.toml
+    cat >>/etc/ebbtide/batch.toml <<END
+[region]
+endpoint = "http://127.0.0.1:7470"
+project = "batch"
+[[types]]
+name = "spot"
+nodes = "c[1-4]"
+flavor = "spot.large"
+market = "preemptible"
+vcpus = 4
+memory_mb = 4000
+price = "0.03"
+maps = true
+END
+    head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >/etc/ebbtide/credentials/batch/token_file
+    shown 'systemctl enable -q --now ebbtide-batch'
+    until_true 60 curl -sSf http://127.0.0.1:7473/readyz
+    shown 'curl -sS http://127.0.0.1:7473/readyz'
+    curl -sSf http://127.0.0.1:7473/metrics | grep '^ebbtide_batch_ready 1' >/dev/null || fail "the batch service has no metrics"
+    # The credential is the token of callers, over the socket as well.
+    [ "$(curl -sS -o /dev/null -w '%{http_code}' --unix-socket /run/ebbtide-batch/socket http://b/v1/works)" = 401 ] || fail "the credential is not used"
+    shown 'curl -sS --unix-socket /run/ebbtide-batch/socket -H "Authorization: Bearer $(cat /etc/ebbtide/credentials/batch/token_file)" http://b/v1/status; echo'
+    [ "$(stat -c '%a %U' /run/ebbtide-batch/socket /var/lib/ebbtide-batch)" = "$(printf '660 ebbtide-batch\n770 ebbtide-batch')" ] || fail "modes: $(stat -c '%a %U' /run/ebbtide-batch/socket /var/lib/ebbtide-batch)"
+}
+
 security() {
     local unit value
-    for unit in ebbtide-scheduler ebbtide-scheduler@a ebbtide-agent ebbtide-nova-scheduler; do
+    for unit in ebbtide-scheduler ebbtide-scheduler@a ebbtide-agent ebbtide-nova-scheduler ebbtide-batch; do
         value=$(systemd-analyze security --no-pager "$unit.service" | sed -n 's/.*Overall exposure level.*: \([0-9.]*\) .*/\1/p')
         echo "$unit.service: $value"
         awk -v value="$value" 'BEGIN { exit !(value != "" && value <= 2.0) }' || fail "systemd-analyze security of $unit: $value"

@@ -29,7 +29,8 @@ impl LineFile {
             .create(true)
             .append(true)
             .read(true)
-            .mode(0o600)
+            // slurmctld starts programs as another user, who reads what was spent.
+            .mode(0o640)
             .clone();
         let file = options.open(&path).map_err(storage("open", &path))?;
         file.try_lock().map_err(|error| match error {

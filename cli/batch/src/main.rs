@@ -37,7 +37,10 @@ async fn run(cli: Cli) -> Result<(), CliError> {
 
 fn read(path: &Path) -> Result<BatchSettings, CliError> {
     let text = std::fs::read_to_string(path).map_err(storage("read", path))?;
-    Ok(BatchSettings::parse(&text).map_err(|error| ServiceError::in_file(path, error))?)
+    // A credential of systemd is a file itself.
+    let file_of = ebbtide_service_manager::credential_file;
+    Ok(BatchSettings::parse_with(&text, file_of)
+        .map_err(|error| ServiceError::in_file(path, error))?)
 }
 
 async fn look(settings: &BatchSettings, pool: &PoolOptions<'_>) -> Result<(), CliError> {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::health::pages::Pages;
+use crate::health::pages;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 fn connected() -> (watch::Sender<BusStatus>, watch::Receiver<BusStatus>) {
@@ -16,7 +16,7 @@ fn working(health: &Health, host: &str, bus: watch::Receiver<BusStatus>) -> Host
 
 async fn page(health: &Health, path: &str) -> (u16, String) {
     let listen = "127.0.0.1:0".parse().unwrap();
-    let pages = Pages::serve(health.clone(), listen).await.unwrap();
+    let pages = pages::serve(health.clone(), listen).await.unwrap();
     let mut stream = tokio::net::TcpStream::connect(pages.address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();

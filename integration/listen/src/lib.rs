@@ -9,12 +9,14 @@
 //!   the caller is authenticated.
 //! - [`Reporter`] counts what was closed or refused, and logs it at a bounded rate.
 //! - [`http`] puts these around an HTTP server of axum.
+//! - [`pages`] serves metrics and health of the programs beside the scheduler.
 
 mod body;
 mod connection_slots;
 mod guarded;
 pub mod http;
 mod limits;
+pub mod pages;
 mod report;
 mod session;
 

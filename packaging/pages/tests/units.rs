@@ -15,7 +15,7 @@ fn units() -> Vec<PathBuf> {
     let mut units: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     units.retain(|path| path.extension().is_some_and(|kind| kind == "service"));
     units.sort();
-    assert!(units.len() >= 4, "{units:?}");
+    assert!(units.len() >= 5, "{units:?}");
     units
 }
 
@@ -26,7 +26,8 @@ fn judged(unit: &Path, to: &Path) -> PathBuf {
         .replace("/usr/bin/ebbtide-scheduler", "/bin/true")
         .replace("/usr/bin/ebbtide-agent", "/bin/true")
         .replace("/usr/lib/ebbtide-scheduler/reload-credentials", "/bin/true")
-        .replace("/usr/lib/ebbtide-agent/reload-credentials", "/bin/true");
+        .replace("/usr/lib/ebbtide-agent/reload-credentials", "/bin/true")
+        .replace("/usr/bin/ebbtide-batch", "/bin/true");
     let name = unit.file_name().unwrap().to_str().unwrap();
     let copy = to.join(name.replace("@.service", "@a.service"));
     fs::write(&copy, text).unwrap();

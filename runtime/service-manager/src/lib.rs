@@ -76,6 +76,19 @@ pub fn credentials() -> io::Result<Vec<(String, String)>> {
     }
 }
 
+/// The credential of a key whose value is a file with a secret: its own file. `None` if there is
+/// none.
+#[must_use]
+pub fn credential_file(key: &str) -> Option<PathBuf> {
+    let directory = std::env::var_os(CREDENTIALS_DIRECTORY)?;
+    file_in(Path::new(&directory), key)
+}
+
+fn file_in(directory: &Path, key: &str) -> Option<PathBuf> {
+    let file = directory.join(format!("{CREDENTIAL_PREFIX}{key}"));
+    file.exists().then_some(file)
+}
+
 fn credentials_in(directory: &Path) -> io::Result<Vec<(String, String)>> {
     let mut credentials = Vec::new();
     for entry in std::fs::read_dir(directory)? {
@@ -118,6 +131,9 @@ mod tests {
         ];
         let expected = expected.map(|(key, value)| (key.to_owned(), value.to_owned()));
         assert_eq!(credentials_in(directory.path()).unwrap(), expected);
+        let file = file_in(directory.path(), "bus.urls").unwrap();
+        assert_eq!(file, directory.path().join("ebbtide_bus.urls"));
+        assert_eq!(file_in(directory.path(), "token_file"), None);
         write("ebbtide_log.filter", b"\xff");
         let error = credentials_in(directory.path()).unwrap_err().to_string();
         assert!(error.contains("ebbtide_log.filter"), "{error}");

@@ -12,6 +12,7 @@ use ebbtide_lifetime::description::Description;
 use ebbtide_lifetime::plan::RunningTime;
 use ebbtide_model::{Money, toml_text};
 use serde::Deserialize;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -26,6 +27,9 @@ pub struct BatchSettings {
     /// The file with the token that callers show; a must for `ADDRESS:PORT`.
     #[serde(default)]
     pub token_file: Option<PathBuf>,
+    /// Pages for Prometheus and load balancers.
+    #[serde(default)]
+    pub http: HttpSettings,
     /// Polling interval for Slurm and the cloud, seconds.
     #[serde(default = "poll")]
     pub poll_seconds: f64,
@@ -49,6 +53,15 @@ pub struct BatchSettings {
     /// What decides which server a member gets, and limits that hold for all servers.
     #[serde(default)]
     pub policy: BatchPolicy,
+}
+
+/// The pages `/metrics`, `/healthz` and `/readyz`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HttpSettings {
+    /// Where they are; `None`: nowhere.
+    #[serde(default)]
+    pub listen: Option<SocketAddr>,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -286,13 +299,36 @@ impl BatchSettings {
     /// # Errors
     /// [`BatchError::Setting`] for an unreadable or invalid value, with its key.
     pub fn parse(text: &str) -> Result<Self, BatchError> {
-        let settings: Self = toml::from_str(text).map_err(|error: toml::de::Error| {
+        Self::parse_with(text, |_| None)
+    }
+
+    /// The same with files that come from elsewhere, as the credentials of systemd: `file_of` has
+    /// the file of a key, which then goes before the text's.
+    ///
+    /// # Errors
+    /// As [`Self::parse`].
+    pub fn parse_with(
+        text: &str,
+        file_of: impl Fn(&str) -> Option<PathBuf>,
+    ) -> Result<Self, BatchError> {
+        let mut settings: Self = toml::from_str(text).map_err(|error: toml::de::Error| {
             let problem = match is_of_burst(text) {
                 true => OF_BURST.to_owned(),
                 false => toml_text::problem(text, error.span(), error.message()),
             };
             BatchError::setting("the file", problem)
         })?;
+        let replace = |key: &str, file: &mut Option<PathBuf>| {
+            *file = file_of(key).or_else(|| file.take());
+        };
+        replace("token_file", &mut settings.token_file);
+        if let Some(region) = &mut settings.region {
+            replace("region.token_file", &mut region.token_file);
+            replace("region.key", &mut region.key);
+        }
+        if let Some(openstack) = &mut settings.openstack {
+            replace("openstack.clouds_file", &mut openstack.clouds_file);
+        }
         settings.check()?;
         Ok(settings)
     }
@@ -345,7 +381,7 @@ impl BatchSettings {
             return Err(BatchError::setting("policy.hour_seconds", problem));
         }
         if self.listen.strip_prefix("unix:").is_none_or(str::is_empty) {
-            if self.listen.parse::<std::net::SocketAddr>().is_err() {
+            if self.listen.parse::<SocketAddr>().is_err() {
                 let problem = "write unix:PATH or ADDRESS:PORT";
                 return Err(BatchError::setting("listen", problem));
             }

@@ -5,17 +5,21 @@ mod answers;
 mod api;
 pub(crate) mod elastic;
 pub(crate) mod fault;
+mod health;
 mod marks;
+mod metrics;
 mod rehearsal;
 mod shell;
 mod start;
 
 use crate::service::answers::Call;
+use crate::service::health::Health;
 use crate::service::shell::Service;
 use ebbtide_batch::BatchSettings;
 use ebbtide_batch_service::faults::log;
 use ebbtide_batch_service::pool::PoolOptions;
 use ebbtide_batch_service::say;
+use ebbtide_service_manager as service_manager;
 use ebbtide_shell::errors::CliError;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -42,8 +46,17 @@ pub(crate) async fn run(
     let mut service = Service::open(settings, pool, observe)?;
     let (sender, mut calls) = mpsc::channel::<Call>(CALLS);
     let _api = api::serve(settings, sender).await?;
+    let health = Health::new(settings);
+    let _pages = health.serve(settings.http.listen).await?;
+    let seen = health.clone();
+    let _watchdog = service_manager::watch(move || {
+        let alive = seen.is_alive();
+        async move { alive }
+    });
     log(&format!("serving at {}", settings.listen));
+    service_manager::ready(&format!("serving at {}", settings.listen));
     loop {
+        health.beat();
         // A latest start of a backup is not waited for until the next poll.
         let due = service.wake_in();
         tokio::select! {
@@ -52,6 +65,7 @@ pub(crate) async fn run(
             Some(call) = calls.recv() => service.answer(call),
             () = tokio::time::sleep(due.unwrap_or_default()), if due.is_some() => {
                 service.look().await?;
+                health.looked(&mut service);
             }
             _ = poll.tick() => {
                 // Callers that wait are answered first: a look may take as long as the cloud.
@@ -60,9 +74,11 @@ pub(crate) async fn run(
                     service.answer(call);
                 }
                 service.look().await?;
+                health.looked(&mut service);
             }
         }
     }
+    service_manager::stopping();
     say!("ended; servers stay, jobs go on, and are found again");
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use crate::sim::SETTINGS;
 use ebbtide_batch::BatchSettings;
+use std::path::{Path, PathBuf};
 
 fn refused(from: &str, to: &str, key: &str) {
     assert!(SETTINGS.contains(from), "{from}");
@@ -52,6 +53,50 @@ fn what_cannot_be_used_is_refused_with_its_key() {
         "[openstack]\nimage = \"i\"\n[region]",
         "openstack",
     );
+}
+
+#[test]
+fn a_file_from_elsewhere_goes_before_that_of_the_text() {
+    let text = SETTINGS.replacen("[slurm]", "token_file = \"/etc/token\"\n[slurm]", 1);
+    let file_of = |key: &str| Some(PathBuf::from(format!("/run/credentials/{key}")));
+    let settings = BatchSettings::parse_with(&text, file_of).unwrap();
+    let region = settings.region.unwrap();
+    for (file, expected) in [
+        (settings.token_file, "/run/credentials/token_file"),
+        (region.token_file, "/run/credentials/region.token_file"),
+    ] {
+        assert_eq!(file.unwrap(), Path::new(expected));
+    }
+    let settings = BatchSettings::parse(&text).unwrap();
+    assert_eq!(settings.token_file.unwrap(), Path::new("/etc/token"));
+    // With a token over TCP is no problem.
+    let tcp = SETTINGS.replacen("unix:/run/ebbtide-batch.sock", "127.0.0.1:7474", 1);
+    BatchSettings::parse_with(&tcp, file_of).unwrap();
+}
+
+/// The file of the package: what is commented out in it can be used as it is.
+#[test]
+fn the_packaged_file_has_only_keys_that_are_accepted() {
+    let packaged = include_str!("../../../../packaging/config/batch.toml");
+    let uncommented: String = packaged
+        .lines()
+        .map(|line| match line.strip_prefix('#') {
+            // Prose begins with a space.
+            Some(setting) if !setting.starts_with(' ') => format!("{setting}\n"),
+            _ => format!("{line}\n"),
+        })
+        .collect();
+    // One of the two clouds.
+    let (before, openstack) = uncommented.split_once("[openstack]").unwrap();
+    let (openstack, after) = openstack.split_once("\n[[types]]").unwrap();
+    let (region, types) = (before, format!("[[types]]{after}"));
+    BatchSettings::parse(&format!("{region}{types}")).unwrap();
+    let (head, _) = region.split_once("[region]").unwrap();
+    let with_openstack = format!("{head}[openstack]{openstack}\n{types}");
+    let settings = BatchSettings::parse(&with_openstack).unwrap();
+    assert_eq!(settings.http.listen.unwrap().port(), 7473);
+    let untouched = BatchSettings::parse(packaged).unwrap_err();
+    assert_eq!(untouched.code(), "EB-BATCH-001", "{untouched}");
 }
 
 /// A file with an elastic partition alone.
@@ -143,7 +188,7 @@ fn accepted(section: &str) -> Vec<String> {
     let text = match section {
         "" => SETTINGS.replacen("state_dir", "odd_key = 1\nstate_dir", 1),
         "types" => SETTINGS.replacen("[[types]]", "[[types]]\nodd_key = 1", 1),
-        "openstack" => format!("{SETTINGS}[openstack]\nodd_key = 1"),
+        "openstack" | "http" => format!("{SETTINGS}[{section}]\nodd_key = 1"),
         "elastic" | "elastic.age" => {
             let head = format!("[{section}]");
             ELASTIC.replacen(&head, &format!("{head}\nodd_key = 1"), 1)
@@ -154,7 +199,7 @@ fn accepted(section: &str) -> Vec<String> {
         }
     };
     let error = BatchSettings::parse(&text).unwrap_err().to_string();
-    let (_, list) = error.split_once("expected one of ").unwrap();
+    let (_, list) = error.split_once(", expected ").unwrap();
     let names = list.split('`').skip(1).step_by(2);
     let prefix = if section.is_empty() {
         String::new()
@@ -186,6 +231,7 @@ fn the_tables_of_the_documents_name_exactly_the_keys_that_are_accepted() {
     }
     named.sort();
     let tables = [
+        "http",
         "slurm",
         "region",
         "openstack",

@@ -9,6 +9,7 @@
 mod active_schedulers;
 mod backup;
 mod bad_input;
+mod batch_health;
 mod command;
 mod documents;
 mod failures;

@@ -36,6 +36,9 @@ const OPENSTACK_METRICS: [&str; 8] = [
     "ebbtide_unusable_reports_total",
 ];
 
+/// Metrics in rules that only `ebbtide-batch` has.
+const BATCH_METRICS: [&str; 2] = ["ebbtide_batch_faults", "ebbtide_batch_ready"];
+
 /// A region with prices whose two agents show their metrics, and where that is.
 async fn region_with_pages() -> (Region, Vec<String>) {
     let hosts = ["host-A", "host-B"].map(str::to_owned).to_vec();
@@ -213,7 +216,7 @@ async fn every_query_of_dashboards_and_rules_has_data_from_a_region_after_a_pree
         .collect();
     let alerts = rules.iter().filter(|rule| rule["type"] == "alerting");
     assert!(alerts.clone().count() > 15);
-    let mut absent = BTreeSet::new();
+    let (mut absent, mut of_batch) = (BTreeSet::new(), BTreeSet::new());
     for rule in &rules {
         let query = rule["query"].as_str().unwrap();
         let name = rule["name"].as_str().unwrap();
@@ -223,7 +226,9 @@ async fn every_query_of_dashboards_and_rules_has_data_from_a_region_after_a_pree
         }
         // A healthy region has no series for an alert, but has each metric that an alert reads.
         for metric in metrics_in(query) {
-            if OPENSTACK_METRICS.contains(&metric.as_str()) {
+            if BATCH_METRICS.contains(&metric.as_str()) {
+                of_batch.insert(metric);
+            } else if OPENSTACK_METRICS.contains(&metric.as_str()) {
                 absent.insert(metric);
             } else {
                 wanted.push((format!("{name} reads"), metric));
@@ -232,11 +237,26 @@ async fn every_query_of_dashboards_and_rules_has_data_from_a_region_after_a_pree
     }
     absent.insert("ebbtide_preemptions_total".to_owned()); // Of a dashboard.
     assert_eq!(absent, OPENSTACK_METRICS.map(str::to_owned).into());
+    assert_eq!(of_batch, BATCH_METRICS.map(str::to_owned).into());
     all_have_data(&prometheus, &wanted).await;
+    a_scrape_is_small(&prometheus).await;
     each_alert_has_a_runbook(&rules);
     a_slow_request_leads_to_its_decision(&region, &prometheus).await;
     if let Some(directory) = std::env::var_os("EBBTIDE_PICTURES") {
         pictures::draw(&region, &prometheus, &dashboards, directory.into()).await;
+    }
+}
+
+/// The series of a scrape do not grow with hosts, servers or time. The page of the documentation has
+/// what this prints.
+#[allow(clippy::print_stdout, reason = "figures of the documentation")]
+async fn a_scrape_is_small(prometheus: &Prometheus) {
+    for (job, most) in [("ebbtide-scheduler", 200.0), ("ebbtide-agent", 30.0)] {
+        let query = format!("max(scrape_samples_scraped{{job=\"{job}\"}})");
+        let series = prometheus.query(&query).await.unwrap();
+        let count: f64 = series[0]["value"][1].as_str().unwrap().parse().unwrap();
+        println!("{job}: {count} series");
+        assert!(count > 5.0 && count < most, "{job}: {count} series");
     }
 }
 
@@ -250,6 +270,11 @@ fn each_metric_of_openstack_mode_is_declared_there() {
         let name = ["_bucket", "_seconds", "_total"]
             .iter()
             .fold(name, |name, end| name.trim_end_matches(end));
+        assert!(source.contains(&format!("\"{name}\"")), "{metric}");
+    }
+    let source = include_str!("../../../../../cli/batch/src/service/metrics.rs");
+    for metric in BATCH_METRICS {
+        let name = metric.trim_start_matches("ebbtide_batch_");
         assert!(source.contains(&format!("\"{name}\"")), "{metric}");
     }
 }

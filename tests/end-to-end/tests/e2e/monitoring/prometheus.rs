@@ -40,6 +40,11 @@ impl Prometheus {
         )
         .unwrap();
         std::fs::write(dir.join("prometheus.yml"), config).unwrap();
+        std::fs::copy(
+            from.join("ebbtide-batch.yml"),
+            dir.join("ebbtide-batch.yml"),
+        )
+        .unwrap();
         let address = format!("127.0.0.1:{}", free_port().unwrap());
         let process = ProcessCommand::new("prometheus", "/usr/bin/prometheus")
             .arg("--config.file=prometheus.yml")
