@@ -1,5 +1,6 @@
 //! The scheduler's knowledge of the cloud, and its sources.
 
+mod claim_writes;
 mod convert;
 mod database;
 mod ineffective_settings;

@@ -10,6 +10,7 @@
 //! serves other clients.
 
 use super::SharedCloud;
+use super::claim_writes::{ClaimWrite, ClaimWrites};
 use super::provider_locks::{ProviderGuard, ProviderLocks};
 use super::request_load::RequestLoad;
 use crate::Tasks;
@@ -55,7 +56,7 @@ pub(crate) struct Providers {
     /// Providers that the scheduler has never read completely and that no request is waiting for.
     unread: Mutex<BTreeSet<Uuid>>,
     /// This scheduler's claims for each provider.
-    writing: Mutex<HashMap<Uuid, Writes>>,
+    writes: ClaimWrites,
     locks: ProviderLocks,
     /// Requests that are under way.
     pub(crate) load: RequestLoad,
@@ -80,7 +81,7 @@ impl Providers {
             stale: Mutex::default(),
             wake: tokio::sync::Notify::new(),
             unread: Mutex::default(),
-            writing: Mutex::default(),
+            writes: ClaimWrites::default(),
             locks: ProviderLocks::default(),
             load: RequestLoad::default(),
             other_writer: Mutex::default(),
@@ -441,26 +442,12 @@ impl Providers {
     /// Marks a claim of this scheduler as being written while the guard lives. Each claim
     /// increments the provider's generation by one.
     pub(crate) fn begin_write(&self, provider: Uuid) -> ClaimWrite<'_> {
-        let mut all = self.writing_all();
-        let writes = all.entry(provider).or_default();
-        writes.under_way += 1;
-        writes.begun += 1;
-        drop(all);
-        ClaimWrite {
-            providers: self,
-            provider,
-        }
+        self.writes.begin(provider)
     }
 
     /// How many claims this scheduler has begun for a provider; `None` while it writes one.
     pub(crate) fn writes_at_rest(&self, provider: Uuid) -> Option<u64> {
-        let writes = self.writing_all().get(&provider).copied();
-        let writes = writes.unwrap_or_default();
-        (writes.under_way == 0).then_some(writes.begun)
-    }
-
-    fn writing_all(&self) -> MutexGuard<'_, HashMap<Uuid, Writes>> {
-        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.writes.at_rest(provider)
     }
 
     /// The values from before the write that [`Providers::own_claim`] needs. The caller holds the
@@ -553,28 +540,6 @@ impl Providers {
         // No code under this lock can panic halfway, so the cloud behind a poisoned lock is
         // consistent.
         change(&mut self.cloud.write().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-/// This scheduler's claims for one provider.
-#[derive(Debug, Clone, Copy, Default)]
-struct Writes {
-    under_way: u64,
-    begun: u64,
-}
-
-/// A claim that is being written. See [`Providers::begin_write`].
-pub(crate) struct ClaimWrite<'a> {
-    providers: &'a Providers,
-    provider: Uuid,
-}
-
-impl Drop for ClaimWrite<'_> {
-    fn drop(&mut self) {
-        let mut writing = self.providers.writing_all();
-        if let Some(writes) = writing.get_mut(&self.provider) {
-            writes.under_way = writes.under_way.saturating_sub(1);
-        }
     }
 }
 
