@@ -62,11 +62,6 @@ impl Preemption {
 
     fn evacuating(&self, now: Timestamp, policy: &PreemptionPolicy) -> Vec<PreemptionAction> {
         let mut actions = self.records();
-        // The new server starts beside those that leave, so its answer need not wait until the
-        // broker has their notices. They are in the record, which is written before the answer.
-        if self.reply_when == ReplyWhen::AtOnce && !self.answered {
-            actions.insert(0, PreemptionAction::Answer);
-        }
         for (place, victim) in self.victims.iter().enumerate() {
             let (attempt, begin_before) = match victim.state {
                 VictimState::Claimed => (1, policy.evacuation.begin_before(now, 1)),
@@ -84,10 +79,13 @@ impl Preemption {
                 begin_before,
             }));
         }
-        if self.answered || self.reply_when == ReplyWhen::AtOnce {
+        if self.answered {
             return actions;
         }
-        if self.room_is_free() {
+        let all_notified = actions
+            .iter()
+            .all(|a| !matches!(a, PreemptionAction::Notify(_)));
+        if self.room_is_free() || (self.reply_when == ReplyWhen::AtOnce && all_notified) {
             actions.push(PreemptionAction::Answer);
         } else if self
             .caller_seen

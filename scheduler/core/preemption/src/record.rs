@@ -109,7 +109,7 @@ pub enum ReplyWhen {
     /// When all victims are gone.
     #[default]
     RoomFree,
-    /// When the swap is done. The notices go out beside the answer.
+    /// When the swap is done and the notices are out.
     AtOnce,
 }
 

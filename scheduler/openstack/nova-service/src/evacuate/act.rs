@@ -70,7 +70,7 @@ impl Driver {
     /// other.
     async fn ask_caller(&mut self) -> Result<(), RowLost> {
         let after_swap = self.held.record.state == PreemptionState::Claimed;
-        let (asked, heard) = (self.confirmation.take(), self.heard_of_caller.take());
+        let asked = self.confirmation.take();
         let fits = async {
             let overfull = match after_swap {
                 true => self.overfull().await,
@@ -89,7 +89,7 @@ impl Driver {
             };
             answer.map_err(|reason| (WithdrawalReason::VictimsUnconfirmed, reason))
         };
-        let waits = async { Ok(self.caller_waits(heard).await) };
+        let waits = async { Ok(self.caller_waits().await) };
         match tokio::try_join!(fits, confirmed, waits) {
             Err((why, reason)) => {
                 self.feed(&PreemptionInput::Withdraw {
@@ -100,37 +100,16 @@ impl Driver {
             }
             Ok(((), (), waits)) => {
                 reach(FailPoint::NovaSwapped);
-                let caller = PreemptionInput::Caller { waits };
-                self.feed_before_answer(&[PreemptionInput::Confirmed, caller])
-                    .await
+                // Both are in one write.
+                self.feed(&PreemptionInput::Confirmed).await?;
+                self.feed(&PreemptionInput::Caller { waits }).await
             }
         }
     }
 
     async fn swap(&mut self) -> Result<(), RowLost> {
         let mut claim = Span::part("claim", SpanKind::Internal, self.trace);
-        let mut confirmation = self.confirmation.take();
-        let room = self.room();
-        let sent = async {
-            if let Some(confirmation) = &mut confirmation {
-                confirmation.swap_is_sent();
-            }
-        };
-        let heard = async {
-            let waiting = self.waiting.as_ref()?;
-            Some(waiting.caller.ask().await)
-        };
-        // In this order: what is sent behind the swap must not take a worker of Placement from it.
-        let (swapped, (), heard) = tokio::join! {
-            biased;
-            room.swap(&self.held.record, self.swap_sent),
-            sent,
-            heard,
-        };
-        drop(room);
-        self.confirmation = confirmation;
-        // A swap whose outcome is read later is followed by a new question.
-        self.heard_of_caller = heard.filter(|_| swapped == SwapResult::Taken);
+        let swapped = self.room().swap(&self.held.record, self.swap_sent).await;
         if let SwapResult::Refused(reason) = &swapped {
             claim.fail(|| reason.clone());
         }
@@ -204,23 +183,16 @@ impl Driver {
     }
 
     /// Whether the caller still waits. In doubt the answer is no: the scheduler evicts no server
-    /// for a request that may not exist any more. `heard`: what the broker said of its reply queue
-    /// beside the swap. Nova's databases are asked after the swap in any case: before it, a server
-    /// that is deleted has no allocations yet that Nova could delete.
-    async fn caller_waits(&self, heard: Option<CallerState>) -> bool {
+    /// for a request that may not exist any more.
+    async fn caller_waits(&self) -> bool {
         let Some(waiting) = &self.waiting else {
             return match self.adopted_at {
                 Some(since) if since.plus(REDELIVERY) <= clock::now() => false,
                 _ => self.newcomers_are_wanted().await,
             };
         };
-        let asked = async {
-            match heard {
-                Some(state) => state,
-                None => waiting.caller.ask().await,
-            }
-        };
-        let (mut state, mut wanted) = tokio::join!(asked, self.newcomers_are_wanted());
+        let (mut state, mut wanted) =
+            tokio::join!(waiting.caller.ask(), self.newcomers_are_wanted());
         // After a restart of the broker the scheduler may read a request before its caller has
         // declared its reply queue again.
         let mut left = REPLY_QUEUE_TRIES;
@@ -292,11 +264,11 @@ impl Driver {
         let id = named(victim, &format!("notice {}", order.attempt));
         if self.send(&host, id, body).await {
             reach(FailPoint::NovaNoticed);
-            self.feed_before_answer(&[PreemptionInput::NoticePublished {
+            self.feed_notice(&PreemptionInput::NoticePublished {
                 victim: order.victim,
                 attempt: order.attempt,
                 begin_before: order.begin_before,
-            }])
+            })
             .await?;
         }
         Ok(())

@@ -11,7 +11,7 @@ use ebbtide_runtime::clock;
 use ebbtide_runtime::task::pause;
 use ebbtide_store::ledger::{LedgerError, RowEnd, UpdateResult};
 use ebbtide_telemetry::TraceContext;
-use oslo_messaging::{CallState, CallerState};
+use oslo_messaging::CallState;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -31,8 +31,6 @@ pub(super) struct Driver {
     /// The question whether the victims are needed, for a record that is not confirmed yet. `None`:
     /// the scheduler that asked it has ended, or it was answered.
     pub(super) confirmation: Option<Confirmation>,
-    /// What the broker said of the caller's reply queue beside the swap.
-    pub(super) heard_of_caller: Option<CallerState>,
     /// When this scheduler adopted a record without a caller. The broker may still redeliver the
     /// request's message.
     pub(super) adopted_at: Option<ebbtide_model::Timestamp>,
@@ -98,7 +96,6 @@ impl Evacuations {
                 },
             );
         });
-        self.shared.drive_begun.notify_one();
         let adopted_at = waiting.is_none().then(clock::now);
         let mut driver = Driver {
             all: self.clone(),
@@ -106,7 +103,6 @@ impl Evacuations {
             held,
             waiting,
             confirmation,
-            heard_of_caller: None,
             adopted_at,
             reports,
             gone,
@@ -251,26 +247,18 @@ impl Driver {
         fed
     }
 
-    /// Processes inputs. If the answer is due next, its write contains them, too. A scheduler that
-    /// adopts the row before that write repeats what they are about (a question, the publication of
-    /// a notice), as after any crash between an effect and its record.
-    pub(super) async fn feed_before_answer(
-        &mut self,
-        inputs: &[PreemptionInput<'_>],
-    ) -> Result<(), RowLost> {
+    /// Processes the publication of a notice. If the answer is due next, its write contains the
+    /// publication, too. A scheduler that adopts the row before that publishes the notice again,
+    /// as after any crash between a publication and its record.
+    pub(super) async fn feed_notice(&mut self, input: &PreemptionInput<'_>) -> Result<(), RowLost> {
         let (now, policy) = (clock::now(), &self.all.shared.policy);
         let mut after = self.held.record.clone();
-        for input in inputs {
-            after.feed(input, now, policy);
-        }
+        after.feed(input, now, policy);
         if after.due(now, policy).contains(&PreemptionAction::Answer) {
             self.held.record = after;
             return Ok(());
         }
-        for input in inputs {
-            self.feed(input).await?;
-        }
-        Ok(())
+        self.feed(input).await
     }
 
     /// Processes an input and writes the record if it has changed.

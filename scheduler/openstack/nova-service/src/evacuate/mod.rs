@@ -101,8 +101,6 @@ struct Shared {
     metrics: Metrics,
     /// The records that tasks of this process drive. Reports are routed by it.
     driven: Mutex<HashMap<Uuid, Driven>>,
-    /// Wakes the task that watches newcomers, which sleeps while nothing is driven.
-    drive_begun: tokio::sync::Notify,
     /// Rows that tasks of this process have begun.
     begun: ActiveRows,
     /// Rows of all schedulers.
@@ -193,7 +191,6 @@ impl Evacuations {
                 tasks,
                 metrics,
                 driven: Mutex::default(),
-                drive_begun: tokio::sync::Notify::new(),
                 begun: ActiveRows::default(),
                 open: open_rows::OpenRows::default(),
                 disruptions: tokio::sync::Mutex::default(),

@@ -8,8 +8,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Interval of checking newcomers: one query for all of them, and only while there are any. Without
-/// preemptions the task sleeps.
+/// Interval of checking newcomers: one query for all of them, and only while there are any.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// A newcomer that is already in its cell (a move, or one with an early answer) is checked at every
 /// so many intervals, because each needs its own query. One whose build request has just gone is
@@ -23,17 +22,7 @@ impl Evacuations {
         self.shared.tasks.spawn("newcomers", async move {
             let mut in_cells = HashSet::new();
             let mut looks = 0_u32;
-            loop {
-                if all.under_way() == 0 {
-                    in_cells.clear();
-                    tokio::select! {
-                        () = all.shared.drive_begun.notified() => {}
-                        () = stop.cancelled() => return,
-                    }
-                }
-                if !pause(&stop, LOOK_EVERY).await {
-                    return;
-                }
+            while pause(&stop, LOOK_EVERY).await {
                 looks = looks.wrapping_add(1);
                 if let Err(error) = all.look_at_newcomers(looks, &mut in_cells).await {
                     tracing::warn!(code = error.code(), "{error}");

@@ -8,7 +8,6 @@ mod instances;
 pub(crate) mod other_schedulers;
 mod placement;
 mod provider_locks;
-mod request_load;
 mod versioned;
 
 pub(crate) use database::Database;

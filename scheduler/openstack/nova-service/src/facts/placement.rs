@@ -12,13 +12,11 @@
 use super::SharedCloud;
 use super::claim_writes::{ClaimWrite, ClaimWrites};
 use super::provider_locks::{ProviderGuard, ProviderLocks};
-use super::request_load::RequestLoad;
 use crate::Tasks;
 use crate::error::NovaServiceError;
 use ebbtide_nova_cloud::{
     Allocations, Cloud, Consumer, Counts, Inventory, ProviderFacts, ProviderLine,
 };
-use ebbtide_openstack::placement::{Aggregates, Inventories, Traits, Usages};
 use ebbtide_openstack::{NewClaim, OpenStackError, Placement, Session};
 use ebbtide_runtime::clock::Stopwatch;
 use ebbtide_runtime::task::pause;
@@ -41,8 +39,7 @@ const REST: u32 = 9;
 const OTHER_WRITERS: Duration = Duration::from_secs(30);
 /// How long a release that the cloud in memory has missed counts as a sign that it misses more.
 const MISSED_RELEASES: Duration = Duration::from_secs(30);
-/// Pause of the background reader when there is nothing to read, and the time after which it reads
-/// one provider although requests are under way.
+/// Pause of the background reader when there is nothing to read.
 const IDLE: Duration = Duration::from_secs(5);
 
 /// Keeps the copy of Placement's data up to date.
@@ -58,8 +55,6 @@ pub(crate) struct Providers {
     /// This scheduler's claims for each provider.
     writes: ClaimWrites,
     locks: ProviderLocks,
-    /// Requests that are under way.
-    pub(crate) load: RequestLoad,
     /// Since another writer was last seen to change a provider.
     other_writer: Mutex<Option<Stopwatch>>,
     /// Since Placement was last seen to have capacity that the cloud in memory did not know.
@@ -83,7 +78,6 @@ impl Providers {
             unread: Mutex::default(),
             writes: ClaimWrites::default(),
             locks: ProviderLocks::default(),
-            load: RequestLoad::default(),
             other_writer: Mutex::default(),
             missed_release: Mutex::default(),
             nodes: Mutex::default(),
@@ -189,16 +183,9 @@ impl Providers {
         let slow = Arc::clone(self);
         let stop = tasks.stop().clone();
         tasks.spawn("placement-slow-read", async move {
-            let (mut rest, mut last) = (IDLE, Stopwatch::start());
+            let mut rest = IDLE;
             while pause(&stop, rest).await {
-                let wait = slow.load.wait();
-                rest = match wait.is_zero() || last.elapsed() >= IDLE {
-                    true => {
-                        last = Stopwatch::start();
-                        slow.read_one_unread().await
-                    }
-                    false => wait,
-                };
+                rest = slow.read_one_unread().await;
             }
         });
         let reader = Arc::clone(self);
@@ -268,7 +255,7 @@ impl Providers {
             .pop_first();
         let Some(provider) = next else { return IDLE };
         let watch = Stopwatch::start();
-        if let Err(error) = self.refresh_slowly(provider).await {
+        if let Err(error) = self.refresh(provider).await {
             // The provider is still incomplete, so the next list schedules it again.
             tracing::debug!(code = error.code(), %provider, "{error}");
         }
@@ -316,27 +303,6 @@ impl Providers {
             self.placement.traits(uuid),
             self.placement.aggregates(uuid),
         );
-        self.take_provider(uuid, read)
-    }
-
-    /// The same with one question after the other, so that one worker of Placement is busy at most.
-    async fn refresh_slowly(&self, uuid: Uuid) -> Result<(), OpenStackError> {
-        let read = async {
-            Ok((
-                self.placement.inventories(uuid).await?,
-                self.placement.usages(uuid).await?,
-                self.placement.traits(uuid).await?,
-                self.placement.aggregates(uuid).await?,
-            ))
-        };
-        self.take_provider(uuid, read.await)
-    }
-
-    fn take_provider(
-        &self,
-        uuid: Uuid,
-        read: Result<(Inventories, Usages, Traits, Aggregates), OpenStackError>,
-    ) -> Result<(), OpenStackError> {
         let (inventories, usages, traits, aggregates) = match read {
             Err(OpenStackError::NotFound { .. }) => {
                 self.write(|cloud| cloud.remove_provider(uuid));
@@ -344,7 +310,7 @@ impl Providers {
             }
             read => read?,
         };
-        // These are four reads. The oldest generation is the safe one: if anything
+        // The four reads run in parallel. The oldest generation is the safe one: if anything
         // changed between them, the next list shows a newer generation and the scheduler reads the
         // provider again.
         let generation = [

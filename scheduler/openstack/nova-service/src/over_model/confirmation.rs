@@ -100,7 +100,7 @@ async fn a_swap_with_victims_that_have_changed_since_they_were_read_ahead_is_mad
         }
     };
     let placement = &stage.bench.placement;
-    placement.once("POST /allocations", ScriptedStep::Before(Box::new(change)));
+    placement.once(&consumers(), ScriptedStep::Before(Box::new(change)));
     let leaving = async {
         let notice = agent.notice().await;
         agent.gone(&notice).await;

@@ -155,7 +155,7 @@ impl Selector {
         request: &mut SelectRequest,
         rebuild: bool,
     ) -> Result<Value, RemoteError> {
-        let _busy = self.facts.providers.load.begin();
+        let _busy = self.read_ahead.busy();
         if request.trial.is_none() {
             self.release.look_if_unknown().await;
         }

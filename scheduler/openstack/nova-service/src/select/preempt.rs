@@ -5,7 +5,6 @@ use super::claim::RetryBudget;
 use super::decide::{is_empty, put_question};
 use super::placement_snapshot::PlacementSnapshot;
 use super::prefetch::PendingQuestion;
-use super::read_ahead::SecondReading;
 use super::{SelectRequest, Selector};
 use crate::evacuate::{Confirmation, CountedBudgets, Evacuations, PreemptionResult};
 use crate::preemption::{Holding, Preemption, PreemptionState, ReplyWhen, WithdrawalReason};
@@ -84,8 +83,7 @@ impl Selector {
         };
         self.metrics.question();
         request.trail().took("plan", watch.elapsed());
-        let mut second = request.ahead().second.take();
-        let begin = second.as_mut().and_then(SecondReading::take_begin);
+        let second = request.ahead().second.take();
         let second = second.map(|second| (second, plan.clone(), snapshot.providers.clone()));
         if snapshot.is_kept && second.is_none() {
             request.ahead().answer = question.answer().await;
@@ -104,7 +102,6 @@ impl Selector {
             }
             confirmed
         });
-        let confirmation = confirmation.beginning_with_swap(begin);
         let prepared = PreparedPlan {
             plan,
             snapshot,

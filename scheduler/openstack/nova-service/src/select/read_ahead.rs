@@ -18,9 +18,9 @@ use ebbtide_runtime::clock::{self, Stopwatch};
 use ebbtide_runtime::task::{self, AbortOnDropHandle};
 use futures::future::try_join_all;
 use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::oneshot;
 use uuid::Uuid;
 
 /// How long consumers are kept. Most changes since then are seen before they are used; the others
@@ -29,10 +29,11 @@ const FRESH: Duration = Duration::from_secs(30);
 /// Most hosts of which consumers are kept.
 const MOST: usize = 64;
 
-/// The consumers that were read ahead. Cheap to clone.
+/// The consumers that were read ahead, and the requests that are under way. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct ReadAhead {
     kept: Arc<Mutex<HashMap<Uuid, CachedTruth>>>,
+    busy: Arc<AtomicUsize>,
 }
 
 struct CachedTruth {
@@ -42,7 +43,22 @@ struct CachedTruth {
     writes: u64,
 }
 
+/// A request that is under way, until it is dropped.
+pub(super) struct InFlightGuard(Arc<AtomicUsize>);
+
+impl Drop for InFlightGuard {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl ReadAhead {
+    /// Counts a request as under way.
+    pub(super) fn busy(&self) -> InFlightGuard {
+        self.busy.fetch_add(1, Ordering::Relaxed);
+        InFlightGuard(Arc::clone(&self.busy))
+    }
+
     fn kept(&self) -> MutexGuard<'_, HashMap<Uuid, CachedTruth>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -74,30 +90,19 @@ impl ReadAhead {
     }
 }
 
-/// The consumers of a plan's hosts, which are read again beside the swap. Dropping it gives that
-/// up.
+/// The consumers of a plan's hosts, which are being read again. Dropping it gives that up.
 pub(super) struct SecondReading {
     truth: AbortOnDropHandle<Result<Vec<ProviderTruth>, OpenStackError>>,
-    begin: Option<oneshot::Sender<()>>,
 }
 
 impl SecondReading {
-    fn of(facts: &Facts, hosts: Vec<Uuid>) -> Self {
+    fn begin(facts: &Facts, hosts: Vec<Uuid>) -> Self {
         let facts = facts.clone();
-        let (begin, begun) = oneshot::channel();
         let truth = task::spawn_for_result("consumers", async move {
-            // Without a swap there is nothing to confirm, and this task is aborted.
-            let _ = begun.await;
             let read = hosts.into_iter().map(|host| truth_of(&facts, host));
             try_join_all(read).await
         });
-        let begin = Some(begin);
-        Self { truth, begin }
-    }
-
-    /// What begins the reading. Only the first call returns it.
-    pub(super) fn take_begin(&mut self) -> Option<oneshot::Sender<()>> {
-        self.begin.take()
+        Self { truth }
     }
 
     /// Confirms a plan that was made with what was read ahead (`kept`). The error says what has
@@ -170,7 +175,7 @@ impl Selector {
             .map(|host| self.read_ahead.of(&self.facts, *host));
         let truth: Option<Vec<ProviderTruth>> = truth.collect();
         let snapshot = PlacementSnapshot::of_kept(truth?, plan)?;
-        let reading = SecondReading::of(&self.facts, hosts.into_iter().collect());
+        let reading = SecondReading::begin(&self.facts, hosts.into_iter().collect());
         Some((snapshot, reading))
     }
 
@@ -190,7 +195,7 @@ impl Selector {
         let options = super::preempt::plan_options(request);
         let seed = Some(request.seed);
         evacuations.spawn("read-ahead", async move {
-            if selector.facts.providers.load.under_way() > 1 {
+            if selector.read_ahead.busy.load(Ordering::Relaxed) > 1 {
                 return;
             }
             let plan = selector.reservations.plan_without(|reserved| {
