@@ -247,8 +247,8 @@ async fn every_query_of_dashboards_and_rules_has_data_from_a_region_after_a_pree
     }
 }
 
-/// The series of a scrape do not grow with hosts, servers or time. The page of the documentation has
-/// what this prints.
+/// The series of a scrape do not grow with hosts, servers or time. The page of the documentation
+/// has what this prints.
 #[allow(clippy::print_stdout, reason = "figures of the documentation")]
 async fn a_scrape_is_small(prometheus: &Prometheus) {
     for (job, most) in [("ebbtide-scheduler", 200.0), ("ebbtide-agent", 30.0)] {
