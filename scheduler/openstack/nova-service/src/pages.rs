@@ -65,26 +65,40 @@ pub(crate) async fn start(
 }
 
 async fn metrics(State(pages): State<Pages>) -> impl IntoResponse {
-    let now = clock::unix_micros();
-    let counts = pages.facts.read(|cloud| {
-        let running = cloud.running_preemptible().into_iter();
-        let running = running.map(|((project, flavor), count)| (project, flavor, count));
-        pages.metrics.cloud.set_running(running);
-        let priced = cloud.running_flavors().into_iter();
-        let prices =
-            priced.map(|(name, (id, base))| (name.to_owned(), pages.market.price_now(id, base)));
-        pages.metrics.cloud.set_prices(prices);
-        let totals = class_totals(&cloud.host_summaries(now));
-        pages.metrics.cloud.set_totals(&totals);
-        cloud.counts()
-    });
-    let under_way = pages.preempting.under_way();
-    let overtime = pages.preempting.overtime_millis();
-    pages.metrics.cloud.set_overtime(overtime);
+    let Pages {
+        facts,
+        metrics,
+        preempting,
+        market,
+        ..
+    } = &pages;
     (
         [(header::CONTENT_TYPE, ebbtide_metrics::CONTENT_TYPE)],
-        pages.metrics.text(counts, under_way),
+        metrics_text(facts, metrics, preempting, market),
     )
+}
+
+/// The page of metrics. Reads the cloud once; changes of it wait for that long.
+pub(crate) fn metrics_text(
+    facts: &Facts,
+    metrics: &Metrics,
+    preempting: &PreemptionDriver,
+    market: &Market,
+) -> String {
+    let now = clock::unix_micros();
+    let counts = facts.read(|cloud| {
+        let running = cloud.running_preemptible().into_iter();
+        let running = running.map(|((project, flavor), count)| (project, flavor, count));
+        metrics.cloud.set_running(running);
+        let priced = cloud.running_flavors().into_iter();
+        let prices = priced.map(|(name, (id, base))| (name.to_owned(), market.price_now(id, base)));
+        metrics.cloud.set_prices(prices);
+        let totals = class_totals(&cloud.host_summaries(now));
+        metrics.cloud.set_totals(&totals);
+        cloud.counts()
+    });
+    metrics.cloud.set_overtime(preempting.overtime_millis());
+    metrics.text(counts, preempting.under_way())
 }
 
 /// Readiness: the scheduler receives requests.

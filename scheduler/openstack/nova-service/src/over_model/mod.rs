@@ -21,6 +21,7 @@ mod headroom;
 mod hostile;
 mod lifetimes;
 mod market;
+mod metrics_cost;
 mod plugins;
 mod preemptions;
 mod quota;
