@@ -164,8 +164,8 @@ fn later_prefilters_ask_zeds_placement_for_nothing() {
             min_compute_version: 0,
             options: &options,
         };
-        let asked = query(&spec, &world).asked.unwrap();
-        asked.root_required.contains("COMPUTE_NET_VIRTIO_PACKED")
+        let parts = query(&spec, &world).parts.unwrap();
+        parts.root_required.contains("COMPUTE_NET_VIRTIO_PACKED")
     };
     assert!(asks(Release::NEWEST) && !asks(Release::ZED));
     assert!(

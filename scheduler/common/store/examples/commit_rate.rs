@@ -39,7 +39,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let lease = store
         .acquire_lease("commit_rate", Timestamp::from_millis(0), Seconds(3600))
         .await?;
-    println!("{} {:?}, {seconds} s a row", config.url, config.durability);
+    println!(
+        "{} {:?}, {seconds} s a row",
+        config.url.current(),
+        config.durability
+    );
     println!(
         "{:>10} {:>10} {:>12} {:>12} {:>12}",
         "batch", "commits/s", "placements/s", "median", "99 %"

@@ -28,7 +28,7 @@ async fn what_the_metrics_page_costs() {
             .await;
         bench.selector.facts.database.load().await.unwrap();
         let facts = &bench.selector.facts;
-        let first: Uuid = ebbtide_fresh_nova::instance_uuid(1).parse().unwrap();
+        let first: Uuid = ebbtide_nova_databases::instance_uuid(1).parse().unwrap();
         let model = facts.read(|cloud| cloud.instance(first).cloned());
         let model = model.expect("the instance that was added");
         facts.write(|cloud| {
