@@ -85,8 +85,8 @@ impl NovaDb {
         Ok(db)
     }
 
-    /// Tests a new login of `[api_database] connection`, and uses it for connections that are opened
-    /// from now on. Older ones are renewed when they are used next.
+    /// Tests a new login of `[api_database] connection`. Connections that are opened from now on
+    /// use it. Older ones are renewed when they are used next.
     ///
     /// # Errors
     /// `BadUrl`; `LoginRefused`. The old login stays.

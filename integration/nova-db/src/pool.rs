@@ -164,8 +164,8 @@ impl DatabasePool {
         self.inner.dialect
     }
 
-    /// Tests a new login for the same database, and uses it for connections that are opened from now
-    /// on. Older ones are renewed when they are used next.
+    /// Tests a new login for the same database. Connections that are opened from now on use it.
+    /// Older ones are renewed when they are used next.
     ///
     /// # Errors
     /// `LoginRefused`: the old login stays.

@@ -61,7 +61,7 @@ where
 /// credentials.
 ///
 /// systemd copies them once, at the start of a service. The units therefore copy them again at
-/// `systemctl reload` (`packaging/systemd/reload-credentials`), and from then on these copies count.
+/// `systemctl reload` (`packaging/systemd/reload-credentials`). From then on these copies count.
 ///
 /// # Errors
 /// A credential cannot be read; the error names its file.

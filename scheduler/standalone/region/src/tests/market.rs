@@ -122,7 +122,7 @@ fn the_first_price_follows_from_supply_and_demand_before_any_interval_is_over() 
     let late = priced(&mut world, 2, &[]);
     assert_eq!(price(&world, &late), "0.55");
     let refused = buy(&mut world, &late, Some("0.54")).expect_err("too little");
-    assert!(refused.contains("costs 0.55 now"), "{refused}");
+    assert!(refused.contains("costs 0.55 per hour now"), "{refused}");
     assert!(last(&world, &late).is_none());
     buy(&mut world, &late, Some("0.55")).expect("exactly the price");
     // The server is billed by that price, not by the flavor's base price.
@@ -221,7 +221,10 @@ fn a_bid_below_the_price_is_refused_with_both_and_so_is_one_for_a_normal_flavor(
     let flavor = priced(&mut world, 1, &[]);
     world.run(EVERY);
     let refused = buy(&mut world, &flavor, Some("0.05")).expect_err("too little");
-    assert!(refused.contains("costs 0.10 now, and 0.05"), "{refused}");
+    assert!(
+        refused.contains("costs 0.10 per hour now, above your maximum of 0.05"),
+        "{refused}"
+    );
     assert!(world.database.servers.is_empty());
     let refused = buy(&mut world, &normal(1), Some("9")).expect_err("not preemptible");
     assert!(refused.contains("not preemptible"), "{refused}");
