@@ -1,4 +1,5 @@
-//! A real scheduler from outside: advice, attacks, the console, questions, REST, and the API on an OpenStack.
+//! A real scheduler from outside: advice, attacks, the console, questions, REST, and the API on an
+//! OpenStack.
 
 // All of this is tests; helpers too may fail loudly.
 #![allow(clippy::unwrap_used, clippy::expect_used)]

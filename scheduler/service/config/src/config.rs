@@ -93,8 +93,8 @@ ebbtide_model::settings! {
     pub struct Database: Default {
         /// Where the state is kept: `sqlite:///path/to/file`, `mysql://user:password@host/name`
         /// (MariaDB) or `postgres://user:password@host/name`. The host may be a list
-        /// (`host1:3306,host2,host3`): the first server that takes writes is used. SIGHUP takes a new
-        /// user and password into use, for the same database.
+        /// (`host1:3306,host2,host3`): the first server that takes writes is used. SIGHUP takes a
+        /// new user and password into use, for the same database.
         pub url: String = "sqlite://ebbtide.db".to_owned()
             => key("mysql://ebbtide:PASSWORD@db/ebbtide").secret().sighup();
         /// Connections to the database at most.
