@@ -1,6 +1,7 @@
 //! New logins for the broker, while a server and a client use it.
 
 use crate::support::{Book, Place, args, private_broker, soon};
+use ebbtide_harness::eventually;
 use ebbtide_runtime::login::Renewal;
 use oslo_messaging::{CallOptions, RpcClient, ServerOptions, TransportUrl};
 use serde_json::json;
@@ -64,12 +65,12 @@ async fn a_new_password_counts_for_new_connections_and_a_wrong_one_for_none() {
         .await
         .unwrap();
     assert_eq!(renewed, Renewal::Accepted);
-    soon(
-        "the connection",
-        transport.wait_connected(crate::support::PATIENCE),
-    )
-    .await
-    .unwrap();
+    // Until the link has tried the new login, its state is the refusal of the old one.
+    eventually(crate::support::PATIENCE, async || {
+        let connected = transport.wait_connected(crate::support::PATIENCE).await;
+        connected.map_err(|error| error.to_string())
+    })
+    .await;
     call("with the newest password").await;
     transport.close().await;
 }
