@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from keystoneauth1 import adapter
+from osc_lib.command import command
 
 from ebbtideclient.v1.client import Client
 
@@ -178,3 +179,12 @@ def find_project(manager: Any, name: str, domain: str | None = None) -> str:
     found = keystone.get("/projects", params=query, raise_exc=False)
     projects = found.json()["projects"] if found.status_code == 200 else []
     return projects[0]["id"] if len(projects) == 1 else name
+
+
+class LongLister(command.Lister):
+    """A list whose only option is --long."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        add_long_option(parser)
+        return parser

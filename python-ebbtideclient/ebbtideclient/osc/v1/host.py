@@ -72,17 +72,12 @@ HOST = (
 SHOW = (*HOST, Column("servers", "", shown=_servers))
 
 
-class ListHost(command.Lister):
+class ListHost(common.LongLister):
     """List compute hosts with free capacity, for all and for normal servers
 
     Free capacity is VCPU / MEMORY_MB / DISK_GB. "Free (normal only)" counts
     what preemptible servers use as free: a normal server may take it.
     """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        common.add_long_option(parser)
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         client = common.client(self)

@@ -32,13 +32,8 @@ HISTORY = (
 )
 
 
-class ListPrice(command.Lister):
+class ListPrice(common.LongLister):
     """List the price of an hour of each flavor that has one"""
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        common.add_long_option(parser)
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         client = common.client(self)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from osc_lib.command import command
-
 from ebbtideclient.osc import columns, common
 from ebbtideclient.osc.columns import Column
 
@@ -29,13 +27,8 @@ LIST = (
 )
 
 
-class ListPlugin(command.Lister):
+class ListPlugin(common.LongLister):
     """List the scheduler's plugins: weighers and cost modules"""
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        common.add_long_option(parser)
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         client = common.client(self)

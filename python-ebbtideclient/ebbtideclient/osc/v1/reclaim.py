@@ -66,13 +66,8 @@ SHOW = (
 )
 
 
-class ListReclaim(command.Lister):
+class ListReclaim(common.LongLister):
     """List hosts that their owners have taken back, or are about to"""
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        common.add_long_option(parser)
-        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         client = common.client(self)

@@ -18,7 +18,7 @@ const FLAVORS: i64 = 5;
 const SCRAPES: usize = 9;
 
 #[tokio::test]
-#[ignore = "a measurement: cargo test -p ebbtide-nova-service metrics_page -- --ignored --nocapture"]
+#[ignore = "measures: cargo test -p ebbtide-nova-service metrics_page -- --ignored --nocapture"]
 async fn what_the_metrics_page_costs() {
     for hosts in HOSTS {
         let bench = Bench::of_hosts(hosts).await;
