@@ -2,7 +2,7 @@
 //! says, by names that are read as they are written.
 
 use ebbtide_plugin_contract::{
-    CandidateNeed, CostDescription, HostNeed, WeigherDescription, speaks,
+    CandidateNeed, CostDescription, FilterDescription, HostNeed, WeigherDescription, speaks,
 };
 use ebbtide_proto::plugin::v1;
 use ebbtide_proto::plugin::v1::description::Kind;
@@ -40,6 +40,11 @@ pub(super) fn run(bytes: &[u8]) {
                 assert_eq!(described.reads(), needs);
                 let costs = [0, 1, 2, u32::MAX].map(|n| described.nth_of_a_project(n));
                 assert!(costs.iter().all(|cost| cost.is_finite() && *cost >= 0.0));
+            }
+        }
+        Some(Kind::Filter(said)) => {
+            if let Ok(described) = FilterDescription::check(&said.needs) {
+                assert_eq!(described.reads(), said.needs);
             }
         }
         None => {}

@@ -228,7 +228,7 @@ fn a_filter_or_weigher_from_outside_of_nova_is_named_with_its_option_and_what_ca
             [
                 "EB-OBJECT-006: nova.conf:3: [filter_scheduler] available_filters names my.filters.OwnFilter: ",
                 "Python filters are not loaded here",
-                "traits and aggregates",
+                "`ebbtide-nova-weighers --filter my.filters.OwnFilter`",
             ],
         ),
         (

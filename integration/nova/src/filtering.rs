@@ -17,6 +17,11 @@ pub struct FilterPass {
     pub end: usize,
     /// Those that did not.
     pub removed: Vec<usize>,
+    /// Why, in the words of a filter that is a plugin, parallel to `removed`. Nova's own filters
+    /// give no reasons.
+    pub reasons: Vec<String>,
+    /// The failure of a filter that is a plugin, with what followed.
+    pub problem: Option<String>,
 }
 
 /// What makes filtering fail the whole request.
@@ -219,11 +224,24 @@ fn pipeline<S: HostStateList + ?Sized>(
             start: hosts.len(),
             end: kept.len(),
             removed,
+            reasons: Vec::new(),
+            problem: None,
         });
         hosts = kept;
         if hosts.is_empty() {
             break;
         }
     }
-    Ok(hosts)
+    let own = &context.options.filter_plugins;
+    if hosts.is_empty() || own.is_empty() {
+        return Ok(hosts);
+    }
+    let rebuild = is_rebuild(spec).map_err(|fault| FilterFault {
+        filter: None,
+        fault,
+    })?;
+    match rebuild {
+        true => Ok(hosts),
+        false => Ok(own.run(states, hosts, spec, context.options, trace)),
+    }
 }

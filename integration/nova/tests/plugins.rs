@@ -2,12 +2,14 @@
 //! of its hosts.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // A test that cannot go on fails.
 
+use ebbtide_nova::filters::FilterPlugins;
 use ebbtide_nova::hosts::new_state;
 use ebbtide_nova::model::{Aggregate, Flavor, HostState, Options, RequestSpec};
 use ebbtide_nova::table::CloudTable;
 use ebbtide_nova::weighing::{Plugins, weigh};
 use ebbtide_weigher_api::{
-    Column, Fact, FactColumn, HostBatch, RequestView, Weigher, WeigherError,
+    Column, Fact, FactColumn, FilterError, FilterFailure, FilterVerdicts, HostBatch, HostFilter,
+    RequestView, Weigher, WeigherError,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -173,4 +175,77 @@ fn weighers_that_are_taken_into_use_later_count_as_those_from_the_start() {
     }
     cloud.set_plugins(Plugins::default());
     assert_eq!(cloud.options().weighers, plain.weighers);
+}
+
+/// Refuses hosts whose aggregates say `loud`, and cannot judge for the flavor `broken`.
+struct Loud(Vec<Fact>);
+
+impl HostFilter for Loud {
+    fn name(&self) -> &str {
+        "loud"
+    }
+
+    fn needs(&self) -> &[Column] {
+        &[]
+    }
+
+    fn facts(&self) -> &[Fact] {
+        &self.0
+    }
+
+    fn filter(
+        &self,
+        request: &RequestView<'_>,
+        hosts: &HostBatch<'_>,
+    ) -> Result<FilterVerdicts, FilterError> {
+        if request.details.flavor == "broken" {
+            return Err(FilterError::Other("not that flavor".to_owned()));
+        }
+        assert_eq!(
+            request.details.scheduler_hints,
+            [("reservation", r#"["pool-1"]"#.to_owned())]
+        );
+        let FactColumn::Numbers(loud) = hosts.fact(&self.0[0])? else {
+            return Err(FilterError::Other("not numbers".to_owned()));
+        };
+        let mut verdicts = FilterVerdicts::pass(hosts.len);
+        for (at, loud) in loud.iter().enumerate() {
+            if *loud > 0.0 {
+                verdicts.refuse(at, "it is loud");
+            }
+        }
+        Ok(verdicts)
+    }
+}
+
+#[test]
+fn both_ways_of_deciding_ask_the_operators_filters_behind_novas_own() {
+    let hosts = || {
+        vec![
+            host("a", 4, &[]),
+            host("b", 8, &[("loud", "1")]),
+            host("c", 2, &[]),
+        ]
+    };
+    let loud: Arc<dyn HostFilter> = Arc::new(Loud(vec!["has:loud".parse().unwrap()]));
+    let decide = |failure, flavor: &str| {
+        let filters = FilterPlugins::new(vec![(Arc::clone(&loud), failure)]);
+        let options = Options {
+            enabled_filters: vec!["AllHostsFilter".to_owned()],
+            ..Options::default()
+        };
+        let options = options.with_filter_plugins(filters);
+        let cloud = CloudTable::new(hosts(), options, 0);
+        let mut spec = spec(flavor);
+        spec.scheduler_hints = Some(BTreeMap::from([
+            ("reservation".to_owned(), vec!["pool-1".to_owned()]),
+            ("_nova_check_type".to_owned(), vec!["move".to_owned()]),
+        ]));
+        let fast = cloud.decide(&spec, 9).unwrap();
+        assert_eq!(fast, cloud.reference(&spec, 9).unwrap());
+        fast.best.iter().map(|(at, _)| *at).collect::<Vec<usize>>()
+    };
+    assert_eq!(decide(FilterFailure::Pass, "m1"), [0, 2]);
+    assert_eq!(decide(FilterFailure::Pass, "broken"), [1, 0, 2]);
+    assert!(decide(FilterFailure::Refuse, "broken").is_empty());
 }

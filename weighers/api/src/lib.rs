@@ -1,4 +1,4 @@
-//! The weigher contract.
+//! The weigher contract; that of filters is at [`HostFilter`].
 //!
 //! A weigher says how good each host is for a request. It gets the request and flat columns over
 //! the *n* hosts that passed the filters, and writes one number for each. The engine does the rest,
@@ -30,11 +30,13 @@
 pub mod arithmetic;
 mod column;
 mod decorator;
+mod filter;
 mod form;
 
 pub use column::Column;
 pub use decorator::WeigherDecorator;
 pub use ebbtide_model::facts::{Fact, FactColumn, Texts};
+pub use filter::{FilterError, FilterFailure, FilterVerdicts, HostFilter};
 pub use form::WeigherForm;
 
 use ebbtide_model::{GroupPolicy, Resources};
@@ -184,6 +186,9 @@ pub struct RequestDetails<'a> {
     pub extra_specs: &'a [(&'a str, &'a str)],
     /// The image's identifier.
     pub image_id: Option<&'a str>,
+    /// Scheduler hints of Nova's request without Nova's own (`_nova_…`), in the order of their
+    /// keys, each with a JSON list of its values.
+    pub scheduler_hints: &'a [(&'a str, String)],
 }
 
 /// Fixed ends of the scale (Nova's `minval` and `maxval`). Raw numbers beyond are clamped.

@@ -35,20 +35,78 @@ impl WeigherDescription {
             let problem = format!("its default multiplier is {default_multiplier}");
             return Err(DescriptionError(problem));
         }
-        let columns = needs.iter().filter_map(|need| match need {
-            HostNeed::Column(column) => Some(*column),
-            _ => None,
-        });
-        let facts = needs.iter().filter_map(|need| match need {
-            HostNeed::Fact(fact) => Some(fact.clone()),
-            _ => None,
-        });
+        let (columns, facts) = columns_and_facts(&needs);
         Ok(Self {
             default_multiplier,
             bounds,
-            columns: columns.collect(),
-            facts: facts.collect(),
+            columns,
+            facts,
             needs,
+        })
+    }
+
+    /// What it reads, by name, in its own order.
+    #[must_use]
+    pub fn reads(&self) -> Vec<String> {
+        self.needs.iter().map(HostNeed::to_string).collect()
+    }
+
+    /// True if it reads the preemptible instances one by one.
+    #[must_use]
+    pub fn needs_preemptibles(&self) -> bool {
+        self.needs.contains(&HostNeed::PreemptibleAges)
+    }
+}
+
+fn columns_and_facts(needs: &[HostNeed]) -> (Vec<Column>, Vec<Fact>) {
+    let columns = needs.iter().filter_map(|need| match need {
+        HostNeed::Column(column) => Some(*column),
+        _ => None,
+    });
+    let facts = needs.iter().filter_map(|need| match need {
+        HostNeed::Fact(fact) => Some(fact.clone()),
+        _ => None,
+    });
+    (columns.collect(), facts.collect())
+}
+
+/// What a filter says of itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FilterDescription {
+    /// The columns and facts that it reads, in the order in which it wants them.
+    pub needs: Vec<HostNeed>,
+    /// The columns among its needs.
+    pub columns: Vec<Column>,
+    /// The facts among its needs.
+    pub facts: Vec<Fact>,
+}
+
+/// Columns that are known behind the filters only.
+const BEHIND_FILTERS: [Column; 3] = [
+    Column::PreemptionNeeded,
+    Column::EvictionCost,
+    Column::EvictionVictims,
+];
+
+impl FilterDescription {
+    /// Checks what a plugin says.
+    ///
+    /// # Errors
+    /// The first thing that cannot be right.
+    pub fn check(needs: &[String]) -> Result<Self, DescriptionError> {
+        let needs = HostNeed::read_all(needs)?;
+        let (columns, facts) = columns_and_facts(&needs);
+        let mut late = BEHIND_FILTERS.iter().filter(|late| columns.contains(late));
+        if let Some(late) = late.next() {
+            return Err(DescriptionError(format!(
+                "it needs {:?}, which a filter cannot read: victims are selected behind the filters",
+                late.name()
+            )));
+        }
+        Ok(Self {
+            needs,
+            columns,
+            facts,
         })
     }
 

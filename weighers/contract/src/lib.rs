@@ -9,13 +9,15 @@
 mod candidates;
 mod cost;
 mod description;
+mod filter;
 mod hosts;
 mod request;
 mod weigher;
 
 pub use candidates::{CandidateColumns, CandidateNeed};
 pub use cost::{CostModuleTransport, PluginCostModule};
-pub use description::{CostDescription, WeigherDescription};
+pub use description::{CostDescription, FilterDescription, WeigherDescription};
+pub use filter::{FilterTransport, PluginFilter};
 pub use hosts::{BorrowedTexts, HostNeed, PluginColumn, plugin_columns, texts};
 pub use request::properties;
 pub use weigher::{PluginWeigher, WeigherTransport};

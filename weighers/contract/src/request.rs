@@ -1,10 +1,10 @@
-//! The properties of a request that a weigher gets, by name.
+//! The properties of a request that a weigher or a filter gets, by name.
 
 use ebbtide_weigher_api::RequestView;
 use std::borrow::Cow;
 
-/// Names and values: `flavor`, `image_id`, `group_policy`, `extra_spec:KEY`. Unknown ones are
-/// omitted.
+/// Names and values: `flavor`, `image_id`, `group_policy`, `extra_spec:KEY`, `scheduler_hint:KEY`.
+/// Unknown ones are omitted.
 #[must_use]
 pub fn properties<'a>(request: &RequestView<'a>) -> Vec<(Cow<'a, str>, &'a str)> {
     let details = &request.details;
@@ -22,5 +22,9 @@ pub fn properties<'a>(request: &RequestView<'a>) -> Vec<(Cow<'a, str>, &'a str)>
         .extra_specs
         .iter()
         .map(|(key, value)| (Cow::Owned(format!("extra_spec:{key}")), *value));
-    known.chain(specs).collect()
+    let hints = details
+        .scheduler_hints
+        .iter()
+        .map(|(key, values)| (Cow::Owned(format!("scheduler_hint:{key}")), values.as_str()));
+    known.chain(specs).chain(hints).collect()
 }

@@ -99,6 +99,13 @@ impl Plugin for Remote {
     async fn cost(&self, _: Request<v1::CostRequest>) -> Result<Response<v1::Numbers>, Status> {
         Err(Status::unimplemented("a weigher"))
     }
+
+    async fn filter(
+        &self,
+        _: tonic::Request<v1::FilterRequest>,
+    ) -> Result<tonic::Response<v1::Verdicts>, tonic::Status> {
+        Err(tonic::Status::unimplemented("no filter"))
+    }
 }
 
 fn carriers(c: &mut Criterion) {

@@ -48,7 +48,7 @@ pub fn bench(
     let loaded =
         loaded.ok_or_else(|| KitError::Failed("the stopwatch did not call".to_owned()))??;
     let row = match &loaded {
-        TriedPlugin::Weigher(_) => "host",
+        TriedPlugin::Weigher(_) | TriedPlugin::Filter(_) => "host",
         TriedPlugin::CostModule(_) => "candidate",
     };
     let mut call: Box<dyn FnMut() -> Result<Option<u64>, String>> = match loaded {
@@ -57,6 +57,15 @@ pub fn bench(
             Box::new(move || {
                 hosts
                     .weigh(&weigher)
+                    .map(|(_, work)| work)
+                    .map_err(|error| error.to_string())
+            })
+        }
+        TriedPlugin::Filter(filter) => {
+            let hosts = Hosts::for_filter(filter.filter(), rows, Sort::Usual, 1);
+            Box::new(move || {
+                let answered = hosts.filter(&filter);
+                answered
                     .map(|(_, work)| work)
                     .map_err(|error| error.to_string())
             })

@@ -1,9 +1,11 @@
 //! A plugin that can be called, whatever its carrier.
 
 use ebbtide_cost_api::{CostError, CostModule, VictimBatch};
-use ebbtide_remote::{RemoteCostModule, RemoteWeigher};
-use ebbtide_wasm::{WasmCostModule, WasmWeigher};
-use ebbtide_weigher_api::{HostBatch, RequestView, Weigher, WeigherError};
+use ebbtide_remote::{RemoteCostModule, RemoteFilter, RemoteWeigher};
+use ebbtide_wasm::{WasmCostModule, WasmFilter, WasmWeigher};
+use ebbtide_weigher_api::{
+    FilterError, FilterVerdicts, HostBatch, HostFilter, RequestView, Weigher, WeigherError,
+};
 
 /// The weigher's numbers, and the units of work that they took; `None` for a service, which does
 /// not count them.
@@ -94,8 +96,52 @@ impl TriedCostModule {
     }
 }
 
+/// The filter's verdicts, and the units of work that they took; `None` for a service.
+pub(crate) type FilterAnswer = (FilterVerdicts, Option<u64>);
+
+/// A filter.
+pub(crate) enum TriedFilter {
+    Wasm(WasmFilter),
+    Remote(RemoteFilter),
+}
+
+impl TriedFilter {
+    /// As the engine sees it.
+    pub(crate) fn filter(&self) -> &dyn HostFilter {
+        match self {
+            Self::Wasm(filter) => filter,
+            Self::Remote(filter) => filter,
+        }
+    }
+
+    /// What it reads, by name.
+    pub(crate) fn reads(&self) -> Vec<String> {
+        match self {
+            Self::Wasm(filter) => filter.reads(),
+            Self::Remote(filter) => filter.reads(),
+        }
+    }
+
+    pub(crate) fn call(
+        &self,
+        request: &RequestView<'_>,
+        hosts: &HostBatch<'_>,
+    ) -> Result<FilterAnswer, FilterError> {
+        match self {
+            Self::Wasm(filter) => {
+                let described = filter.described();
+                let carrier = filter.carrier();
+                let (verdicts, used) = carrier.filter_and_measure(described, request, hosts)?;
+                Ok((verdicts, Some(used.work)))
+            }
+            Self::Remote(filter) => Ok((filter.filter(request, hosts)?, None)),
+        }
+    }
+}
+
 /// What a plugin turned out to be.
 pub(crate) enum TriedPlugin {
     Weigher(TriedWeigher),
     CostModule(TriedCostModule),
+    Filter(TriedFilter),
 }

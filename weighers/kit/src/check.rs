@@ -1,5 +1,7 @@
 //! The conformance kit: what a plugin must do whatever it weighs, tried one by one.
 
+mod filters;
+
 use crate::callable::{TriedCostModule, TriedPlugin, TriedWeigher};
 use crate::candidates::SampleCandidates;
 use crate::hosts::{Hosts, Sort};
@@ -83,6 +85,13 @@ pub fn check(subject: &Subject) -> Result<Vec<Check>, KitError> {
                 format!("it reads {}", listed(&module.reads())),
             ));
             checks.extend(of_cost_module(subject, &module));
+        }
+        Ok(TriedPlugin::Filter(filter)) => {
+            checks.push(passed(
+                "description",
+                format!("it reads {}", listed(&filter.reads())),
+            ));
+            checks.extend(filters::of_filter(subject, &filter));
         }
     }
     Ok(checks)

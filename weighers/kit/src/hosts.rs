@@ -1,11 +1,11 @@
-//! Made-up hosts to try a weigher on.
+//! Made-up hosts to try a weigher or a filter on.
 
-use crate::callable::{TriedWeigher, WeigherAnswer};
+use crate::callable::{FilterAnswer, TriedFilter, TriedWeigher, WeigherAnswer};
 use crate::random::SplitMix64;
 use ebbtide_model::{GroupPolicy, Resources};
 use ebbtide_weigher_api::{
-    Column, Details, Fact, FactColumn, HostBatch, PreemptibleRows, RequestDetails, RequestView,
-    Texts, Weigher, WeigherError,
+    Column, Details, Fact, FactColumn, FilterError, HostBatch, HostFilter, PreemptibleRows,
+    RequestDetails, RequestView, Texts, Weigher, WeigherError,
 };
 
 /// The image of the request. Some hosts have it among their texts, for weighers that look it up
@@ -51,15 +51,23 @@ pub(crate) struct Hosts {
 impl Hosts {
     /// So many hosts for this weigher.
     pub(crate) fn new(weigher: &dyn Weigher, len: usize, sort: Sort, seed: u64) -> Self {
+        Self::with(weigher.needs(), weigher.facts(), len, sort, seed)
+    }
+
+    /// So many hosts for this filter.
+    pub(crate) fn for_filter(filter: &dyn HostFilter, len: usize, sort: Sort, seed: u64) -> Self {
+        Self::with(filter.needs(), filter.facts(), len, sort, seed)
+    }
+
+    fn with(needs: &[Column], facts: &[Fact], len: usize, sort: Sort, seed: u64) -> Self {
         let mut chance = SplitMix64::new(seed);
         let mut columns: [Vec<f64>; Column::COUNT] = Default::default();
-        for column in weigher.needs() {
+        for column in needs {
             columns[column.index()] = (0..len)
                 .map(|_| number(*column, sort, &mut chance))
                 .collect();
         }
-        let facts = weigher
-            .facts()
+        let facts = facts
             .iter()
             .map(|fact| (fact.clone(), values(fact, len, sort, &mut chance)));
         let facts = facts.collect();
@@ -108,6 +116,15 @@ impl Hosts {
 
     /// What the weigher gives, and what that took.
     pub(crate) fn weigh(&self, weigher: &TriedWeigher) -> Result<WeigherAnswer, WeigherError> {
+        self.ask(|request, hosts| weigher.call(request, hosts))
+    }
+
+    /// What the filter answers, and what that took.
+    pub(crate) fn filter(&self, filter: &TriedFilter) -> Result<FilterAnswer, FilterError> {
+        self.ask(|request, hosts| filter.call(request, hosts))
+    }
+
+    fn ask<T>(&self, ask: impl FnOnce(&RequestView<'_>, &HostBatch<'_>) -> T) -> T {
         let hosts = HostBatch {
             len: self.len,
             columns: &self.columns,
@@ -136,9 +153,10 @@ impl Hosts {
                 flavor: "m1.small",
                 extra_specs: &[("hw:cpu_policy", "shared")],
                 image_id: Some(IMAGE),
+                scheduler_hints: &[],
             },
         };
-        weigher.call(&request, &hosts)
+        ask(&request, &hosts)
     }
 }
 

@@ -17,4 +17,4 @@ pub use bench::{Measurement, Stopwatch, bench};
 pub use check::{Check, CheckOutcome, check};
 pub use error::KitError;
 pub use plugin::{PluginLocation, Subject};
-pub use project::{Language, NewProject, files, write};
+pub use project::{Language, NewProject, ProjectKind, files, write};

@@ -1,7 +1,7 @@
 //! The plugin that is looked at.
 
 use crate::KitError;
-use crate::callable::{TriedCostModule, TriedPlugin, TriedWeigher};
+use crate::callable::{TriedCostModule, TriedFilter, TriedPlugin, TriedWeigher};
 use crate::random::SplitMix64;
 use ebbtide_remote::{RemotePlugin, Service, Tls};
 use ebbtide_wasm::{
@@ -145,6 +145,10 @@ impl Subject {
                 let module = compiled.cost_module(&name, settings, limits, grants)?;
                 TriedPlugin::CostModule(TriedCostModule::Wasm(module))
             }
+            Kind::Filter => {
+                let filter = compiled.filter(&name, settings, limits, grants)?;
+                TriedPlugin::Filter(TriedFilter::Wasm(filter))
+            }
         })
     }
 
@@ -164,6 +168,7 @@ impl Subject {
                 RemotePlugin::CostModule(module) => {
                     TriedPlugin::CostModule(TriedCostModule::Remote(module))
                 }
+                RemotePlugin::Filter(filter) => TriedPlugin::Filter(TriedFilter::Remote(filter)),
             },
         )
     }

@@ -17,13 +17,24 @@ pub enum Language {
     C,
 }
 
+/// What a new plugin is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProjectKind {
+    /// It says how good hosts are.
+    Weigher,
+    /// It says what victims cost.
+    CostModule,
+    /// It says which hosts pass; in Rust and Python.
+    Filter,
+}
+
 /// What is to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewProject {
     /// The plugin's name.
     pub name: String,
-    /// True for a cost module, false for a weigher.
-    pub is_cost_module: bool,
+    /// What it is.
+    pub kind: ProjectKind,
     /// In which language.
     pub language: Language,
 }
@@ -42,16 +53,23 @@ struct Words {
 
 impl Words {
     fn of(project: &NewProject) -> Self {
-        let types = templates::types(project.language, project.is_cost_module);
-        match project.is_cost_module {
-            false => Self {
+        let types = templates::types(project.language, project.kind);
+        match project.kind {
+            ProjectKind::Weigher => Self {
                 kind: "weigher",
                 interface: "weigher",
                 world: "weigher-plugin",
                 used: "`multiplier = 2.0` makes it count twice as much, `settings = { floor = \"4\" }` is read by `describe`.",
                 types,
             },
-            true => Self {
+            ProjectKind::Filter => Self {
+                kind: "filter",
+                interface: "filter",
+                world: "filter-plugin",
+                used: "`on_failure = \"refuse\"` lets no host pass while it fails, `settings = { most = \"60\" }` is read by `describe`.",
+                types,
+            },
+            ProjectKind::CostModule => Self {
                 kind: "cost module",
                 interface: "cost-module",
                 world: "cost-plugin",
@@ -72,34 +90,50 @@ impl Words {
 }
 
 /// The contract. The linker that makes components of C and Go takes the only world that it finds,
-/// so there the other one is left out.
+/// so there the others are left out.
 fn contract(project: &NewProject) -> String {
     let whole = ebbtide_wasm::WIT;
     if !matches!(project.language, Language::C | Language::Go) {
         return whole.to_owned();
     }
-    let other = match project.is_cost_module {
-        false => "/// A plugin that is a cost module.",
-        true => "/// A plugin that is a weigher.",
-    };
-    let Some((before, rest)) = whole.split_once(other) else {
-        return whole.to_owned();
+    let worlds = [
+        (ProjectKind::Weigher, "/// A plugin that is a weigher."),
+        (
+            ProjectKind::CostModule,
+            "/// A plugin that is a cost module.",
+        ),
+        (ProjectKind::Filter, "/// A plugin that is a filter."),
+    ];
+    let others = worlds.into_iter().filter(|(kind, _)| *kind != project.kind);
+    let one = others.fold(whole.to_owned(), |text, (_, other)| {
+        without_world(&text, other)
+    });
+    format!("{}\n", one.trim_end())
+}
+
+/// A contract without the world that begins with a comment.
+fn without_world(text: &str, comment: &str) -> String {
+    let Some((before, rest)) = text.split_once(comment) else {
+        return text.to_owned();
     };
     let after = rest.split_once("}\n").map_or("", |(_, after)| after);
-    let one = format!("{before}{}", after.trim_start());
-    format!("{}\n", one.trim_end())
+    format!("{before}{}", after.trim_start())
 }
 
 /// The files of a project, by their paths in it.
 ///
 /// # Errors
-/// [`KitError::Name`].
+/// [`KitError::Name`], [`KitError::NoTemplate`].
 pub fn files(project: &NewProject) -> Result<Vec<(PathBuf, String)>, KitError> {
     let name = &project.name;
     let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
     let begins = name.bytes().next().is_some_and(|b| b.is_ascii_lowercase());
     if !begins || name.len() > LONGEST || !name.bytes().all(allowed) {
         return Err(KitError::Name(name.clone()));
+    }
+    let has_filters = matches!(project.language, Language::Rust | Language::Python);
+    if project.kind == ProjectKind::Filter && !has_filters {
+        return Err(KitError::NoTemplate);
     }
     let words = Words::of(project);
     let mut files: Vec<(PathBuf, String)> = vec![
@@ -109,7 +143,7 @@ pub fn files(project: &NewProject) -> Result<Vec<(PathBuf, String)>, KitError> {
         ),
         ("wit/plugin.wit".into(), contract(project)),
     ];
-    for (path, text) in templates::parts(project.language, project.is_cost_module) {
+    for (path, text) in templates::parts(project.language, project.kind) {
         let text = words.fill(text, name);
         match files.iter_mut().find(|(known, _)| known == Path::new(path)) {
             Some((_, before)) => before.push_str(&text),

@@ -1,10 +1,10 @@
-//! What new projects are made of: for each language what both kinds have in common, and what each
+//! What new projects are made of: for each language what all kinds have in common, and what each
 //! has of its own.
 //!
 //! In the texts `{{name}}` and so on are replaced; a file of which several parts are listed is
 //! those parts, one behind the other.
 
-use crate::project::Language;
+use crate::project::{Language, ProjectKind};
 
 /// A path in the project, and the text there.
 pub(crate) type TemplateFile = (&'static str, &'static str);
@@ -82,18 +82,32 @@ const PYTHON_COST: [TemplateFile; 3] = [
     part!("src/plugin.py", "python-cost/plugin.py.in"),
     part!("tests/test_score.py", "python-cost/test_score.py.in"),
 ];
+const RUST_FILTER: [TemplateFile; 2] = [
+    part!("src/lib.rs", "rust-filter/lib.rs.in"),
+    part!("src/component.rs", "rust-filter/component.rs.in"),
+];
+const PYTHON_FILTER: [TemplateFile; 3] = [
+    part!("src/score.py", "python-filter/score.py.in"),
+    part!("src/plugin.py", "python-filter/plugin.py.in"),
+    part!("tests/test_score.py", "python-filter/test_score.py.in"),
+];
 
-/// The parts of a project.
-pub(crate) fn parts(language: Language, is_cost_module: bool) -> Vec<TemplateFile> {
-    let (common, own): (&[TemplateFile], &[TemplateFile]) = match (language, is_cost_module) {
-        (Language::Rust, false) => (&RUST, &RUST_WEIGHER),
-        (Language::Rust, true) => (&RUST, &RUST_COST),
-        (Language::C, false) => (&C, &C_WEIGHER),
-        (Language::C, true) => (&C, &C_COST),
-        (Language::Python, false) => (&PYTHON, &PYTHON_WEIGHER),
-        (Language::Python, true) => (&PYTHON, &PYTHON_COST),
-        (Language::Go, false) => (&GO, &GO_WEIGHER),
-        (Language::Go, true) => (&GO, &GO_COST),
+/// The parts of a project. Filters have none of their own in C and Go.
+pub(crate) fn parts(language: Language, kind: ProjectKind) -> Vec<TemplateFile> {
+    use ProjectKind::{CostModule, Filter, Weigher};
+    let (common, own): (&[TemplateFile], &[TemplateFile]) = match (language, kind) {
+        (Language::Rust, Weigher) => (&RUST, &RUST_WEIGHER),
+        (Language::Rust, CostModule) => (&RUST, &RUST_COST),
+        (Language::Rust, Filter) => (&RUST, &RUST_FILTER),
+        (Language::C, Weigher) => (&C, &C_WEIGHER),
+        (Language::C, CostModule) => (&C, &C_COST),
+        (Language::Python, Weigher) => (&PYTHON, &PYTHON_WEIGHER),
+        (Language::Python, CostModule) => (&PYTHON, &PYTHON_COST),
+        (Language::Python, Filter) => (&PYTHON, &PYTHON_FILTER),
+        (Language::Go, Weigher) => (&GO, &GO_WEIGHER),
+        (Language::Go, CostModule) => (&GO, &GO_COST),
+        (Language::C, Filter) => (&C, &[]),
+        (Language::Go, Filter) => (&GO, &[]),
     };
     common.iter().chain(own).copied().collect()
 }
@@ -108,12 +122,13 @@ pub(crate) fn ignored(language: Language) -> &'static str {
 }
 
 /// The types of the contract that only one kind has, in languages where they are written by hand.
-pub(crate) fn types(language: Language, is_cost_module: bool) -> &'static str {
-    match (language, is_cost_module) {
-        (Language::C, false) => include_str!("../templates/c-weigher/abi.h.in"),
-        (Language::C, true) => include_str!("../templates/c-cost/abi.h.in"),
-        (Language::Go, false) => include_str!("../templates/go-weigher/abi.go.in"),
-        (Language::Go, true) => include_str!("../templates/go-cost/abi.go.in"),
-        (Language::Rust | Language::Python, _) => "",
+pub(crate) fn types(language: Language, kind: ProjectKind) -> &'static str {
+    use ProjectKind::{CostModule, Weigher};
+    match (language, kind) {
+        (Language::C, Weigher) => include_str!("../templates/c-weigher/abi.h.in"),
+        (Language::C, CostModule) => include_str!("../templates/c-cost/abi.h.in"),
+        (Language::Go, Weigher) => include_str!("../templates/go-weigher/abi.go.in"),
+        (Language::Go, CostModule) => include_str!("../templates/go-cost/abi.go.in"),
+        _ => "",
     }
 }

@@ -77,6 +77,27 @@ impl Callee {
         }
     }
 
+    /// Asks within the plugin's limits.
+    pub(crate) fn ask<Q: Send + 'static, A: Send + 'static, F>(
+        &self,
+        call: impl FnOnce(PluginClient<Channel>, Q) -> F + Send + 'static,
+        question: Q,
+    ) -> Result<A, String>
+    where
+        F: Future<Output = Result<Response<A>, Status>> + Send,
+    {
+        let Ok(_place) = self.places.try_acquire() else {
+            let many = self.limits.in_flight;
+            return Err(format!("was not asked: {many} calls are under way already"));
+        };
+        let answered = self.call_with_deadline(self.limits.deadline, call, question);
+        answered.map_err(|status| match status.code() {
+            Code::DeadlineExceeded => format!("did not answer: {}", words(&status)),
+            Code::Unavailable => format!("could not be reached: {}", words(&status)),
+            code => format!("refused: {} ({code:?})", words(&status)),
+        })
+    }
+
     /// Asks for one number a row, within the plugin's limits.
     pub(crate) fn numbers<Q: Send + 'static, F>(
         &self,
@@ -87,17 +108,7 @@ impl Callee {
     where
         F: Future<Output = Result<Response<Numbers>, Status>> + Send,
     {
-        let Ok(_place) = self.places.try_acquire() else {
-            let many = self.limits.in_flight;
-            return Err(format!("was not asked: {many} calls are under way already"));
-        };
-        let answered = self.call_with_deadline(self.limits.deadline, call, question);
-        let numbers = answered.map_err(|status| match status.code() {
-            Code::DeadlineExceeded => format!("did not answer: {}", words(&status)),
-            Code::Unavailable => format!("could not be reached: {}", words(&status)),
-            code => format!("refused: {} ({code:?})", words(&status)),
-        })?;
-        let numbers = numbers.numbers;
+        let numbers = self.ask(call, question)?.numbers;
         match numbers.len() == rows {
             true => Ok(numbers),
             false => Err(format!("gave {} numbers for {rows} rows", numbers.len())),

@@ -1,8 +1,9 @@
-//! Weighers and cost modules that are separate services, called over gRPC.
+//! Weighers, cost modules and filters that are separate services, called over gRPC.
 //!
 //! The contract is `proto/proto/ebbtide/plugin/v1/plugin.proto`; `docs/plugins/plugins.md`
-//! describes it. To the engine such a plugin is a [`Weigher`](ebbtide_weigher_api::Weigher) or a
-//! [`CostModule`](ebbtide_cost_api::CostModule) like those that are compiled in.
+//! describes it. To the engine such a plugin is a [`Weigher`](ebbtide_weigher_api::Weigher), a
+//! [`CostModule`](ebbtide_cost_api::CostModule) or a
+//! [`HostFilter`](ebbtide_weigher_api::HostFilter) like those that are compiled in.
 //!
 //! # What keeps the scheduler safe
 //! - **Each call has a deadline** ([`ServiceLimits::deadline`]): it limits how long a service that
@@ -20,12 +21,14 @@ mod call;
 mod convert;
 mod cost;
 mod error;
+mod filter;
 mod service;
 mod thread;
 mod weigher;
 
 pub use cost::{CostService, RemoteCostModule};
 pub use error::RemoteError;
+pub use filter::{FilterService, RemoteFilter};
 pub use service::{Service, ServiceLimits, Tls};
 pub use weigher::{RemoteWeigher, WeigherService};
 
@@ -39,4 +42,6 @@ pub enum RemotePlugin {
     Weigher(RemoteWeigher),
     /// It says what victims cost.
     CostModule(RemoteCostModule),
+    /// It says which hosts pass.
+    Filter(RemoteFilter),
 }

@@ -1,8 +1,11 @@
 //! A service, and how it is reached.
 
-use crate::{CostService, RemoteCostModule, RemotePlugin, RemoteWeigher, WeigherService};
+use crate::{CostService, FilterService, WeigherService};
 use crate::{PluginSettings, RemoteError, call::Callee, thread};
-use ebbtide_plugin_contract::{self as contract, CostDescription, WeigherDescription};
+use crate::{RemoteCostModule, RemoteFilter, RemotePlugin, RemoteWeigher};
+use ebbtide_plugin_contract::{
+    self as contract, CostDescription, FilterDescription, WeigherDescription,
+};
 use ebbtide_proto::plugin::v1::description::Kind;
 use ebbtide_proto::plugin::v1::{DescribeRequest, Description};
 use ebbtide_weigher_api::Bounds;
@@ -131,8 +134,13 @@ impl Service {
                 let module = RemoteCostModule::new(name, described, CostService(callee));
                 Ok(RemotePlugin::CostModule(module))
             }
+            Some(Kind::Filter(said)) => {
+                let described = FilterDescription::check(&said.needs)?;
+                let filter = RemoteFilter::new(name, described, FilterService(callee));
+                Ok(RemotePlugin::Filter(filter))
+            }
             None => {
-                let problem = "it is neither a weigher nor a cost module".to_owned();
+                let problem = "it is no weigher, no cost module and no filter".to_owned();
                 Err(contract::DescriptionError(problem).into())
             }
         }

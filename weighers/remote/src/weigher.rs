@@ -5,7 +5,7 @@ use crate::convert;
 use ebbtide_plugin_contract::{
     self as contract, PluginWeigher, WeigherDescription, WeigherTransport,
 };
-use ebbtide_proto::plugin::v1::{Request, WeighRequest};
+use ebbtide_proto::plugin::v1::WeighRequest;
 use ebbtide_weigher_api::{HostBatch, RequestView, WeigherError};
 
 /// A weigher that is a service.
@@ -25,22 +25,10 @@ impl WeigherTransport for WeigherService {
         let needs = &described.needs;
         let texts = contract::texts(needs, hosts)?;
         let columns = contract::plugin_columns(needs, hosts, &texts)?;
-        let resources = request.resources.iter();
-        let properties = contract::properties(request);
         let question = WeighRequest {
             plugin: self.0.plugin().to_owned(),
             settings: self.0.settings(),
-            request: Some(Request {
-                project_id: request.project_id.to_owned(),
-                preemptible: request.preemptible,
-                resources: resources
-                    .map(|(class, amount)| (class.as_str().to_owned(), amount))
-                    .collect(),
-                properties: properties
-                    .into_iter()
-                    .map(|(key, value)| (key.into_owned(), value.to_owned()))
-                    .collect(),
-            }),
+            request: Some(convert::request(request)),
             len: convert::count(hosts.len),
             columns: columns.into_iter().map(convert::column).collect(),
         };

@@ -12,7 +12,8 @@ use ebbtide_remote::{
     ServiceLimits, Tls,
 };
 use ebbtide_weigher_api::{
-    Column, Details, Fact, FactColumn, HostBatch, RequestDetails, RequestView, Texts, Weigher,
+    Column, Details, Fact, FactColumn, HostBatch, HostFilter, RequestDetails, RequestView, Texts,
+    Weigher,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -48,6 +49,13 @@ impl Plugin for Fake {
             "old" => contract = "2.0".to_owned(),
             "greedy" => weigher.needs.push("passwords".to_owned()),
             "unknown" => return Err(Status::not_found("unknown plugin")),
+            filter if filter.starts_with("filter") => {
+                let filter = v1::Filter {
+                    needs: vec!["free_vcpus".to_owned(), "text:rack".to_owned()],
+                };
+                let kind = Some(Kind::Filter(filter));
+                return Ok(Response::new(v1::Description { contract, kind }));
+            }
             "price" => {
                 let module = v1::CostModule {
                     unit: "cents".to_owned(),
@@ -116,6 +124,27 @@ impl Plugin for Fake {
         let numbers = prices.numbers.iter().map(|price| price * 100.0).collect();
         Ok(Response::new(v1::Numbers { numbers }))
     }
+
+    async fn filter(
+        &self,
+        request: Request<v1::FilterRequest>,
+    ) -> Result<Response<v1::Verdicts>, Status> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        let asked = request.into_inner();
+        let Some(v1::column::Kind::Texts(racks)) = asked.columns[1].kind.clone() else {
+            return Err(Status::internal("the second column is no texts"));
+        };
+        let refused = |code: &u32| u32::from(racks.texts[*code as usize] == "b");
+        let mut codes: Vec<u32> = racks.codes.iter().map(refused).collect();
+        match asked.plugin.as_str() {
+            "filter-hangs" => std::future::pending::<()>().await,
+            "filter-half" => codes.truncate(1),
+            "filter-refuses" => return Err(Status::failed_precondition("not on Sundays")),
+            _ => {}
+        }
+        let reasons = vec!["rack b is being moved".to_owned()];
+        Ok(Response::new(v1::Verdicts { codes, reasons }))
+    }
 }
 
 /// A service on a thread of its own, as it would be a process of its own.
@@ -152,12 +181,34 @@ fn plugin(address: &str, name: &str, limits: ServiceLimits) -> Result<RemotePlug
 fn weigher(running: &Running, name: &str, limits: ServiceLimits) -> RemoteWeigher {
     match plugin(&running.address, name, limits).unwrap() {
         RemotePlugin::Weigher(weigher) => weigher,
-        RemotePlugin::CostModule(_) => panic!("it is a cost module"),
+        _ => panic!("it is no weigher"),
     }
 }
 
 /// Three hosts in two racks.
 fn weigh(weigher: &RemoteWeigher) -> Result<Vec<f64>, String> {
+    let mut out = vec![0.0; 3];
+    ask(|request, hosts| weigher.weigh(request, hosts, &mut out))
+        .map(|()| out)
+        .map_err(|error| error.to_string())
+}
+
+/// Which of the three hosts a filter refuses, and why.
+fn filter(
+    running: &Running,
+    name: &str,
+    limits: ServiceLimits,
+) -> Result<Vec<Option<String>>, String> {
+    let RemotePlugin::Filter(filter) = plugin(&running.address, name, limits).unwrap() else {
+        panic!("it is no filter");
+    };
+    let verdicts = ask(|request, hosts| filter.filter(request, hosts));
+    let verdicts = verdicts.map_err(|error| error.to_string())?;
+    let reason = |at| verdicts.reason(at).map(str::to_owned);
+    Ok((0..3).map(reason).collect())
+}
+
+fn ask<T>(ask: impl FnOnce(&RequestView<'_>, &HostBatch<'_>) -> T) -> T {
     let mut columns: [Vec<f64>; Column::COUNT] = Default::default();
     columns[Column::FreeVcpus.index()] = vec![4.0, 8.0, 2.0];
     let racks = FactColumn::Texts(Texts {
@@ -178,6 +229,7 @@ fn weigh(weigher: &RemoteWeigher) -> Result<Vec<f64>, String> {
             flavor: "m1",
             extra_specs: &[("ours:x", "1")],
             image_id: None,
+            scheduler_hints: &[],
         },
     };
     let hosts = HostBatch {
@@ -189,11 +241,7 @@ fn weigh(weigher: &RemoteWeigher) -> Result<Vec<f64>, String> {
             ..Details::default()
         },
     };
-    let mut out = vec![0.0; 3];
-    weigher
-        .weigh(&request, &hosts, &mut out)
-        .map(|()| out)
-        .map_err(|error| error.to_string())
+    ask(&request, &hosts)
 }
 
 #[test]
@@ -205,6 +253,28 @@ fn a_service_weighs_hosts_with_columns_facts_and_the_request() {
     assert_eq!(weigher.bounds().min, Some(0.0));
     assert_eq!(weigher.reads(), ["free_vcpus", "text:rack"]);
     assert_eq!(weigh(&weigher), Ok(vec![14.0, 8.0, 12.0]));
+}
+
+#[test]
+fn a_service_filters_hosts_and_its_bad_answers_are_failures() {
+    let running = start();
+    let limits = ServiceLimits {
+        deadline: Duration::from_millis(300),
+        ..ServiceLimits::default()
+    };
+    let moved = Some("rack b is being moved".to_owned());
+    assert_eq!(
+        filter(&running, "filter", ServiceLimits::default()),
+        Ok(vec![None, moved, None])
+    );
+    for (name, says) in [
+        ("filter-half", "gave 1 answers for 3 hosts"),
+        ("filter-refuses", "refused: not on Sundays"),
+        ("filter-hangs", "did not answer: no answer within 300 ms"),
+    ] {
+        let said = filter(&running, name, limits).unwrap_err();
+        assert!(said.contains(says), "{name}: {said}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

@@ -70,7 +70,7 @@ pub(crate) struct Request<'a> {
     pub(crate) properties: &'a [Pair<'a>],
 }
 
-/// The rows of a call: `hosts` of a weigher, `candidates` of a cost module.
+/// The rows of a call: `hosts` of a weigher or a filter, `candidates` of a cost module.
 #[derive(Debug, Clone, Copy, ComponentType, Lower)]
 #[component(record)]
 pub(crate) struct Rows<'a> {
@@ -96,6 +96,21 @@ pub(crate) struct CostDescription {
     pub(crate) unit: String,
     pub(crate) needs: Vec<String>,
     pub(crate) surcharges: Vec<f64>,
+}
+
+/// What a filter says of itself.
+#[derive(Debug, Clone, ComponentType, Lift)]
+#[component(record)]
+pub(crate) struct FilterDescription {
+    pub(crate) needs: Vec<String>,
+}
+
+/// Which hosts pass a filter.
+#[derive(Debug, Clone, ComponentType, Lift)]
+#[component(record)]
+pub(crate) struct Verdicts {
+    pub(crate) codes: Vec<u32>,
+    pub(crate) reasons: Vec<String>,
 }
 
 /// `list<pair>` on its way in.

@@ -76,6 +76,22 @@ impl Callee {
         answer.map_err(|problem: String| WasmError::Describe(format!("it says: {problem}")))
     }
 
+    /// Asks for the answer to so many rows.
+    pub(crate) fn ask<P, R>(&self, params: P, rows: usize) -> Result<(R, CallUsage), CallFailure>
+    where
+        P: ComponentNamedList + Lower,
+        R: Lift + 'static,
+        (Result<R, String>,): ComponentNamedList + Lift,
+    {
+        let answered = self.call(&self.answer, params, rows, false);
+        let (answer, used): (Result<R, String>, CallUsage) =
+            answered.map_err(|failed| match failed {
+                CallError::Type(problem) | CallError::Ran(problem) => problem,
+            })?;
+        let answer = answer.map_err(|problem| format!("says: {problem}"))?;
+        Ok((answer, used))
+    }
+
     /// Asks for the numbers of so many rows.
     pub(crate) fn numbers<P>(
         &self,
@@ -85,12 +101,7 @@ impl Callee {
     where
         P: ComponentNamedList + Lower,
     {
-        let answered = self.call(&self.answer, params, rows, false);
-        let (answer, used): (Result<Vec<f64>, String>, CallUsage) =
-            answered.map_err(|failed| match failed {
-                CallError::Type(problem) | CallError::Ran(problem) => problem,
-            })?;
-        let numbers = answer.map_err(|problem| format!("says: {problem}"))?;
+        let (numbers, used): (Vec<f64>, CallUsage) = self.ask(params, rows)?;
         match numbers.len() == rows {
             true => Ok((numbers, used)),
             false => Err(format!("gave {} numbers for {rows} rows", numbers.len())),
@@ -98,16 +109,17 @@ impl Callee {
     }
 
     /// Checks the types of the second function without calling it.
-    pub(crate) fn check_types<P>(&self) -> Result<(), WasmError>
+    pub(crate) fn check_types<P, R>(&self) -> Result<(), WasmError>
     where
         P: ComponentNamedList + Lower,
+        R: Lift + 'static,
+        (Result<R, String>,): ComponentNamedList + Lift,
     {
         let mut store = self.store(0).map_err(WasmError::Sandbox)?;
         let instance = self.pre.instantiate(&mut store);
         let instance = instance
             .map_err(|error| WasmError::Describe(explain(&store, &error, &self.limits, 0)))?;
-        let typed =
-            instance.get_typed_func::<P, (Result<Vec<f64>, String>,)>(&mut store, &self.answer);
+        let typed = instance.get_typed_func::<P, (Result<R, String>,)>(&mut store, &self.answer);
         typed
             .map(drop)
             .map_err(|error| WasmError::Interface(format!("{error:#}")))

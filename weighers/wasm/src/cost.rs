@@ -40,7 +40,7 @@ impl CostGuest {
             limits,
             grants,
         )?;
-        callee.check_types::<(Pairs<'_>, Rows<'_>)>()?;
+        callee.check_types::<(Pairs<'_>, Rows<'_>), Vec<f64>>()?;
         let said: GuestDescription = callee.describe((callee.settings().as_slice(),))?;
         let described = CostDescription::check(said.unit, &said.needs, said.surcharges)?;
         Ok(PluginCostModule::new(name, described, Self(callee)))

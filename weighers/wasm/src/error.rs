@@ -10,9 +10,9 @@ pub enum WasmError {
     #[error("it is not a WebAssembly component: {0}")]
     NotAComponent(String),
     /// It is a component of something else.
-    #[error("it exports neither ebbtide:plugin/weigher nor ebbtide:plugin/cost-module{0}")]
+    #[error("it exports none of ebbtide:plugin/weigher, /cost-module and /filter{0}")]
     NotAPlugin(String),
-    /// It is a plugin of the other kind.
+    /// It is a plugin of another kind.
     #[error("it is a {0}, and a {1} is wanted")]
     WrongKind(crate::Kind, crate::Kind),
     /// It was made for another contract.

@@ -1,8 +1,9 @@
-//! Weighers and cost modules as WebAssembly components, in a sandbox.
+//! Weighers, cost modules and filters as WebAssembly components, in a sandbox.
 //!
 //! The contract is `wit/plugin.wit`; `docs/plugins/plugins.md` describes it. To the engine such a
-//! plugin is a [`Weigher`](ebbtide_weigher_api::Weigher) or a
-//! [`CostModule`](ebbtide_cost_api::CostModule) like those that are compiled in.
+//! plugin is a [`Weigher`](ebbtide_weigher_api::Weigher), a
+//! [`CostModule`](ebbtide_cost_api::CostModule) or a
+//! [`HostFilter`](ebbtide_weigher_api::HostFilter) like those that are compiled in.
 //!
 //! # What keeps the scheduler safe
 //! - **Every call gets a new instance**, made of copy-on-write memory: tens of microseconds.
@@ -21,6 +22,7 @@ mod bindings;
 mod call;
 mod cost;
 mod error;
+mod filter;
 mod guest;
 mod limits;
 mod load;
@@ -29,6 +31,7 @@ mod weigher;
 
 pub use cost::{CostGuest, WasmCostModule};
 pub use error::WasmError;
+pub use filter::{FilterGuest, WasmFilter};
 pub use guest::{CallUsage, Clock, Grants, Randomness};
 pub use limits::SandboxLimits;
 pub use load::{CompiledPlugin, Kind, PluginSettings, Sandbox};

@@ -1,9 +1,10 @@
 //! From a file to a plugin that can be called.
 
 use crate::cost::CostGuest;
+use crate::filter::FilterGuest;
 use crate::guest::CallStore;
 use crate::weigher::WeigherGuest;
-use crate::{Grants, SandboxLimits, WasmCostModule, WasmError, WasmWeigher, wasi};
+use crate::{Grants, SandboxLimits, WasmCostModule, WasmError, WasmFilter, WasmWeigher, wasi};
 use std::collections::BTreeMap;
 use std::fmt;
 use wasmtime::component::{Component, InstancePre};
@@ -19,6 +20,8 @@ pub enum Kind {
     Weigher,
     /// It says what victims cost.
     CostModule,
+    /// It says which hosts pass.
+    Filter,
 }
 
 impl fmt::Display for Kind {
@@ -26,6 +29,7 @@ impl fmt::Display for Kind {
         f.write_str(match self {
             Self::Weigher => "weigher",
             Self::CostModule => "cost module",
+            Self::Filter => "filter",
         })
     }
 }
@@ -140,6 +144,21 @@ impl CompiledPlugin {
         CostGuest::cost_module(self, name, settings, limits, grants)
     }
 
+    /// Makes a filter of it.
+    ///
+    /// # Errors
+    /// As [`Self::weigher`].
+    pub fn filter(
+        &self,
+        name: &str,
+        settings: &PluginSettings,
+        limits: SandboxLimits,
+        grants: Grants,
+    ) -> Result<WasmFilter, WasmError> {
+        self.expect(Kind::Filter)?;
+        FilterGuest::filter(self, name, settings, limits, grants)
+    }
+
     fn expect(&self, wanted: Kind) -> Result<(), WasmError> {
         match self.kind == wanted {
             true => Ok(()),
@@ -177,6 +196,7 @@ fn kind(engine: &Engine, component: &Component) -> Result<(Kind, String), WasmEr
         let kind = match interface {
             "ebbtide:plugin/weigher" => Kind::Weigher,
             "ebbtide:plugin/cost-module" => Kind::CostModule,
+            "ebbtide:plugin/filter" => Kind::Filter,
             _ => {
                 others.push(name.to_owned());
                 continue;

@@ -9,7 +9,7 @@ use crate::guest::CallUsage;
 use crate::load::CompiledPlugin;
 use crate::{Grants, PluginSettings, SandboxLimits, WasmError};
 use ebbtide_plugin_contract::{
-    self as contract, PluginWeigher, WeigherDescription, WeigherTransport,
+    self as contract, HostNeed, PluginWeigher, WeigherDescription, WeigherTransport,
 };
 use ebbtide_weigher_api::{Bounds, HostBatch, RequestView, WeigherError};
 use std::fmt;
@@ -43,7 +43,7 @@ impl WeigherGuest {
             limits,
             grants,
         )?;
-        callee.check_types::<(Pairs<'_>, Request<'_>, Rows<'_>)>()?;
+        callee.check_types::<(Pairs<'_>, Request<'_>, Rows<'_>), Vec<f64>>()?;
         let said: GuestDescription = callee.describe((callee.settings().as_slice(),))?;
         let bounds = Bounds {
             min: said.min,
@@ -63,39 +63,52 @@ impl WeigherGuest {
         request: &RequestView<'_>,
         hosts: &HostBatch<'_>,
     ) -> Result<(Vec<f64>, CallUsage), WeigherError> {
-        let needs = &described.needs;
-        let texts = contract::texts(needs, hosts)?;
-        let columns = contract::plugin_columns(needs, hosts, &texts)?;
-        let columns: Vec<WasmColumn<'_>> = columns.into_iter().map(WasmColumn::from).collect();
-        let resources: Vec<Amount<'_>> = request
-            .resources
-            .iter()
-            .map(|(class, amount)| Amount {
-                resource_class: class.as_str(),
-                amount,
-            })
-            .collect();
-        let known = contract::properties(request);
-        let properties: Vec<Pair<'_>> = known
-            .iter()
-            .map(|(key, value)| Pair { key, value })
-            .collect();
-        let asked = Request {
-            project_id: request.project_id,
-            preemptible: request.preemptible,
-            resources: &resources,
-            properties: &properties,
-        };
-        let rows = Rows {
-            len: u32::try_from(hosts.len).unwrap_or(u32::MAX),
-            columns: &columns,
-        };
-        let settings = self.0.settings();
-        let answered = self
-            .0
-            .numbers((settings.as_slice(), asked, rows), hosts.len);
-        answered.map_err(WeigherError::Other)
+        with_question(&described.needs, request, hosts, |asked, rows| {
+            let settings = self.0.settings();
+            let params = (settings.as_slice(), asked, rows);
+            let answered = self.0.numbers(params, hosts.len);
+            answered.map_err(WeigherError::Other)
+        })?
     }
+}
+
+/// Makes the question of a weigher or a filter and gives it to `ask`.
+///
+/// # Errors
+/// What is missing if the batch was made for another plugin.
+pub(crate) fn with_question<T>(
+    needs: &[HostNeed],
+    request: &RequestView<'_>,
+    hosts: &HostBatch<'_>,
+    ask: impl FnOnce(Request<'_>, Rows<'_>) -> T,
+) -> Result<T, WeigherError> {
+    let texts = contract::texts(needs, hosts)?;
+    let columns = contract::plugin_columns(needs, hosts, &texts)?;
+    let columns: Vec<WasmColumn<'_>> = columns.into_iter().map(WasmColumn::from).collect();
+    let resources: Vec<Amount<'_>> = request
+        .resources
+        .iter()
+        .map(|(class, amount)| Amount {
+            resource_class: class.as_str(),
+            amount,
+        })
+        .collect();
+    let known = contract::properties(request);
+    let properties: Vec<Pair<'_>> = known
+        .iter()
+        .map(|(key, value)| Pair { key, value })
+        .collect();
+    let asked = Request {
+        project_id: request.project_id,
+        preemptible: request.preemptible,
+        resources: &resources,
+        properties: &properties,
+    };
+    let rows = Rows {
+        len: u32::try_from(hosts.len).unwrap_or(u32::MAX),
+        columns: &columns,
+    };
+    Ok(ask(asked, rows))
 }
 
 impl WeigherTransport for WeigherGuest {

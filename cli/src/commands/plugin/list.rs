@@ -24,13 +24,14 @@ pub(super) async fn run(context: &mut Context) -> Result<(), CliError> {
             text("on_failure", "On failure").detail(4),
             number("calls", "Calls").detail(3),
             number("failures", "Failures"),
+            number("refused", "Refused hosts").on_request(),
             text("last_failure", "Last failure").detail(1),
             text("digest", "Digest").detail(6),
             text("file", "File").on_request(),
         ],
         rows: plugins.iter().map(row).collect(),
         json: json::list(&plugins),
-        none: "no plugins: all weighers and cost modules are built in",
+        none: "no plugins: all weighers, cost modules and filters are built in",
     };
     context.output.listing(listing)
 }
@@ -54,6 +55,10 @@ fn row(plugin: &v1::Plugin) -> Vec<TableCell> {
         TableCell::new(&plugin.on_failure),
         TableCell::new(plugin.calls),
         TableCell::new(plugin.failures),
+        TableCell::new(match plugin.shadow {
+            true => plugin.shadow_refused,
+            false => plugin.refused,
+        }),
         optional(match plugin.missing.is_empty() {
             true => &plugin.last_failure,
             false => &plugin.missing,

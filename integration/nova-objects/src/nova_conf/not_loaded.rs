@@ -23,8 +23,9 @@ const REMOVED: [&str; 11] = [
 ];
 
 /// What can be done about a filter that is not here.
-const WITHOUT_FILTER: &str = "take it out, and keep servers off hosts by traits and aggregates, which Placement checks, or by a filter of Nova's \
-    (AggregateInstanceExtraSpecsFilter, IsolatedHostsFilter, JsonFilter); if nothing of that says the same, stay with nova-scheduler";
+const WITHOUT_FILTER: &str = "take it out, let `ebbtide-nova-weighers --filter {}` serve it as it is, and name the service in the file of \
+    [ebbtide] plugins with on_failure = \"refuse\" (docs/plugins/filters.md, \"Nova's filters, unmodified\"), or say the same by traits and \
+    aggregates, which Placement checks";
 
 /// What can be done about a weigher that is not here.
 const WITHOUT_WEIGHER: &str = "take it out, let `ebbtide-nova-weighers --weigher {}` serve it as it is, and name the service in the file of \
@@ -131,19 +132,21 @@ impl Lists {
                 "a Python filter from outside of Nova, and Python filters are not loaded here";
             let enabled = self.is_enabled(&entry.name);
             let next = if enabled {
-                WITHOUT_FILTER
+                WITHOUT_FILTER.replace("{}", &entry.name)
             } else {
                 "enabled_filters does not name it, so it decides nothing: take the line out"
+                    .to_owned()
             };
             (why.to_owned(), next)
         } else {
             let why = "Nova has no such filter".to_owned();
             (
                 why,
-                "correct the name; nova.scheduler.filters.all_filters stands for all of Nova's",
+                "correct the name; nova.scheduler.filters.all_filters stands for all of Nova's"
+                    .to_owned(),
             )
         };
-        Some(entry.not_loaded("available_filters", why, next.to_owned()))
+        Some(entry.not_loaded("available_filters", why, next))
     }
 
     /// Whether a filter runs, by the last part of its dotted name. One that is no class may stand
@@ -161,18 +164,19 @@ impl Lists {
         let entry = self.enabled.iter().find(|entry| entry.name == missing)?;
         let (why, next) = if REMOVED.contains(&missing) {
             let why = "Nova has this filter no longer, because Placement checks what it checked";
-            (why, "take it out")
+            (why, "take it out".to_owned())
         } else if ebbtide_nova::filters::by_name(missing).is_some() {
             let why = "available_filters does not list it";
             (
                 why,
-                "add available_filters = nova.scheduler.filters.all_filters",
+                "add available_filters = nova.scheduler.filters.all_filters".to_owned(),
             )
         } else {
             let why = "none of Nova's filters, and Python filters from outside of Nova are not loaded here";
-            (why, WITHOUT_FILTER)
+            let class = format!("MODULE.{missing}");
+            (why, WITHOUT_FILTER.replace("{}", &class))
         };
-        Some(entry.not_loaded("enabled_filters", why.to_owned(), next.to_owned()))
+        Some(entry.not_loaded("enabled_filters", why.to_owned(), next))
     }
 
     fn unknown_weigher(&self) -> Option<MissingPlugin> {

@@ -6,6 +6,7 @@ mod loaded;
 mod values;
 
 use crate::fault::NovaException;
+use crate::filters::FilterPlugins;
 use crate::python::{Value, number};
 use crate::release::Release;
 use crate::weighing::Plugins;
@@ -58,6 +59,8 @@ pub struct Options {
     pub weighers: Vec<String>,
     /// The operator's own weighers. They are none of Nova's options.
     pub plugins: Plugins,
+    /// The operator's own filters, behind those of Nova. They are none of Nova's options.
+    pub filter_plugins: FilterPlugins,
     /// `[filter_scheduler] host_subset_size`, at least 1. Null, on which Nova's own comparison
     /// fails, stands for all hosts.
     pub host_subset_size: i64,
@@ -171,6 +174,7 @@ impl Default for Options {
             // All weighers exist, so this cannot fail.
             weighers: loaded::weighers(&weight_classes).unwrap_or_default(),
             plugins: Plugins::default(),
+            filter_plugins: FilterPlugins::default(),
             weight_classes,
             host_subset_size: 1,
             shuffle_best_same_weighed_hosts: false,
@@ -238,6 +242,13 @@ impl Options {
             .retain(|name| !before.contains(&name.as_str()));
         self.weighers.extend(plugins.names().map(str::to_owned));
         self.plugins = plugins;
+        self
+    }
+
+    /// The same with the operator's filters behind Nova's own, instead of those that there were.
+    #[must_use]
+    pub fn with_filter_plugins(mut self, filters: FilterPlugins) -> Self {
+        self.filter_plugins = filters;
         self
     }
 

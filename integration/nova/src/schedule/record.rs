@@ -1,6 +1,7 @@
 //! What is kept of the order of hosts, so that it can be explained after the answer. Keeping it
 //! costs next to nothing: it consists of what the order was made from.
 
+use crate::filtering::FilterPass;
 use crate::model::{Options, RequestSpec};
 use crate::states::{HostStateList, HostStates};
 use crate::weighing::{self, MultiplierSource, WeigherResult};
@@ -48,6 +49,23 @@ pub struct FilterRecord {
     pub after: usize,
     /// Some of the hosts that it dropped.
     pub dropped: Vec<usize>,
+    /// Why, in the words of a filter that is a plugin, parallel to `dropped`.
+    pub reasons: Vec<String>,
+    /// The failure of a filter that is a plugin, with what followed.
+    pub problem: Option<String>,
+}
+
+impl From<FilterPass> for FilterRecord {
+    fn from(pass: FilterPass) -> Self {
+        Self {
+            filter: pass.filter,
+            before: pass.start,
+            after: pass.end,
+            dropped: pass.removed.into_iter().take(RECORDED_DROPPED).collect(),
+            reasons: pass.reasons.into_iter().take(RECORDED_DROPPED).collect(),
+            problem: pass.problem,
+        }
+    }
 }
 
 /// What explains an order of hosts. Shared, so that a survey and each order made from it need no

@@ -4,8 +4,8 @@
 use super::alternates;
 use super::random::SelectionRng;
 use super::record::{
-    FilterRecord, InstanceRecord, OrderRecord, RECORDED_DROPPED, RECORDED_HOSTS,
-    RECORDED_INSTANCES, SortRecord, WeighingRecord,
+    FilterRecord, InstanceRecord, OrderRecord, RECORDED_HOSTS, RECORDED_INSTANCES, SortRecord,
+    WeighingRecord,
 };
 use super::{Chosen, ScheduleCall, Selection};
 use crate::fault::NovaException;
@@ -91,15 +91,7 @@ pub fn sorted<S: HostStateList + ?Sized>(
     let weighed =
         weighing::weigh(&of_passed, spec, context.options).map_err(|fault| fault.fault)?;
     let order = weighed.order.iter();
-    let filters = trace.iter().map(|step| FilterRecord {
-        filter: step.filter,
-        before: step.start,
-        after: step.end,
-        dropped: {
-            let removed = step.removed.iter();
-            removed.take(RECORDED_DROPPED).copied().collect()
-        },
-    });
+    let filters = trace.into_iter().map(FilterRecord::from);
     Ok(SortedHosts {
         hosts: order.clone().map(|place| passed[*place]).collect(),
         totals: order.map(|place| weighed.totals[*place]).collect(),

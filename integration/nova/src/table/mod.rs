@@ -21,7 +21,7 @@ mod weights;
 pub use ebbtide_model::host_set::HostSet;
 
 use crate::filtering::{self, FilterFault, InitialHosts};
-use crate::filters::Context;
+use crate::filters::{Context, FilterPlugins};
 use crate::hosts::new_state;
 use crate::model::{HostState, Options, RequestSpec};
 use crate::schedule::{
@@ -320,9 +320,11 @@ impl CloudTable {
     }
 
     /// Takes other options of Nova's into use, from the next question on, for example because the
-    /// cloud turns out to be of another release. The operator's own weighers stay.
+    /// cloud turns out to be of another release. The operator's own weighers and filters stay.
     pub fn set_options(&mut self, options: Options) {
-        let options = options.with_plugins(self.options.plugins.clone());
+        let options = options
+            .with_plugins(self.options.plugins.clone())
+            .with_filter_plugins(self.options.filter_plugins.clone());
         self.plans = FilterPlan::all(&options);
         for at in self.known.iter().collect::<Vec<_>>() {
             let state = self.states.shared(at);
@@ -337,6 +339,12 @@ impl CloudTable {
     pub fn set_plugins(&mut self, plugins: Plugins) {
         let options = Options::clone(&self.options).with_plugins(plugins);
         self.take_weighers(options);
+    }
+
+    /// Takes other filters behind Nova's own into use, from the next question on.
+    pub fn set_filter_plugins(&mut self, filters: FilterPlugins) {
+        let options = Options::clone(&self.options).with_filter_plugins(filters);
+        self.options = Arc::new(options);
     }
 
     fn take_weighers(&mut self, options: Options) {
@@ -409,11 +417,25 @@ impl CloudTable {
         now: i64,
         states: &mut HostStates,
     ) -> Option<HostSurvey> {
-        self.quick(spec, among, now, states).ok()
+        self.survey_with(&self.options.filter_plugins, spec, among, now, states)
+    }
+
+    /// The same with these filters behind Nova's own: the operator's on another state of the hosts.
+    #[must_use]
+    pub fn survey_with(
+        &self,
+        own: &FilterPlugins,
+        spec: &RequestSpec,
+        among: HostSet,
+        now: i64,
+        states: &mut HostStates,
+    ) -> Option<HostSurvey> {
+        self.quick(own, spec, among, now, states).ok()
     }
 
     fn quick(
         &self,
+        own: &FilterPlugins,
         spec: &RequestSpec,
         mut alive: HostSet,
         now: i64,
@@ -441,11 +463,21 @@ impl CloudTable {
                         before.remove(&alive);
                         before.iter().take(RECORDED_DROPPED).collect()
                     },
+                    reasons: Vec::new(),
+                    problem: None,
                 });
                 start = end;
                 if end == 0 {
                     break;
                 }
+            }
+            if !own.is_empty() && !alive.is_empty() {
+                let mut trace = Vec::new();
+                let hosts = alive.iter().collect();
+                let passed = own.run(states, hosts, spec, &self.options, &mut trace);
+                alive = HostSet::none(self.states.len());
+                passed.into_iter().for_each(|at| alive.set(at));
+                filters.extend(trace.into_iter().map(FilterRecord::from));
             }
         }
         let (totals, weighing) = if alive.count() < 2 {

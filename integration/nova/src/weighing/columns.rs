@@ -1,6 +1,7 @@
 //! What weighers read of Nova's host states.
 
 use crate::fault::NovaException;
+use crate::filters::PreemptibleHold;
 use crate::model::{HostState, Image, ImageProps, InstanceFacts, Options, RequestSpec};
 use crate::python::{Dict, Value};
 use ebbtide_model::GroupPolicy;
@@ -21,6 +22,19 @@ pub(super) fn fill(
         columns[column.index()] = one(*column, hosts, spec)?;
     }
     Ok(columns)
+}
+
+/// Turns columns of h_f into those of h_n: what preemptible instances hold is free.
+pub(super) fn hide(columns: &mut [Vec<f64>; Column::COUNT], hidden: &[PreemptibleHold]) {
+    let mut add = |column: Column, more: fn(&PreemptibleHold) -> f64| {
+        for (value, held) in columns[column.index()].iter_mut().zip(hidden) {
+            *value += more(held);
+        }
+    };
+    add(Column::FreeVcpus, |held| held.vcpus as f64);
+    add(Column::FreeRamMb, |held| held.memory_mb as f64);
+    add(Column::FreeDiskMb, |held| held.disk_gb as f64 * 1024.0);
+    add(Column::NumInstances, |held| -(held.instances as f64));
 }
 
 fn one(
@@ -112,16 +126,27 @@ pub(crate) fn soft_policy(spec: &RequestSpec) -> Option<GroupPolicy> {
     }
 }
 
+/// The policy of the request's group, for filters of the operator's.
+pub(super) fn policy(spec: &RequestSpec) -> Option<GroupPolicy> {
+    match spec.instance_group.as_ref()?.policy.as_str() {
+        "affinity" => Some(GroupPolicy::Affinity),
+        "anti-affinity" => Some(GroupPolicy::AntiAffinity),
+        _ => soft_policy(spec),
+    }
+}
+
 /// Members on each host; counted only where a weigher would use the number.
 fn group_members(hosts: &[&HostState], spec: &RequestSpec) -> Vec<f64> {
-    let Some(group) = spec
-        .instance_group
-        .as_ref()
-        .filter(|_| soft_policy(spec).is_some())
-    else {
-        return vec![0.0; hosts.len()];
-    };
-    let members: BTreeSet<&String> = group.members.iter().collect();
+    match soft_policy(spec) {
+        Some(_) => members(hosts, spec),
+        None => vec![0.0; hosts.len()],
+    }
+}
+
+/// Members of the request's group on each host.
+pub(super) fn members(hosts: &[&HostState], spec: &RequestSpec) -> Vec<f64> {
+    let group = spec.instance_group.iter();
+    let members: BTreeSet<&String> = group.flat_map(|group| &group.members).collect();
     hosts
         .iter()
         .map(|host| {

@@ -1,5 +1,6 @@
 //! What the operator's weighers read of Nova's host states and requests, beyond columns.
 
+use crate::filters::PreemptibleHold;
 use crate::model::{HostState, Options, RequestSpec};
 use crate::python::number;
 use ebbtide_model::{ResourceClass, Resources};
@@ -15,6 +16,23 @@ pub(super) fn fill(
     let each = facts.iter();
     each.map(|fact| (fact.clone(), column(fact, hosts, options)))
         .collect()
+}
+
+/// Turns facts of h_f into those of h_n: what preemptible instances hold is not in use.
+pub(super) fn hide(facts: &mut [(Fact, FactColumn)], hidden: &[PreemptibleHold]) {
+    for (fact, column) in facts {
+        let (Fact::Used(class), FactColumn::Numbers(numbers)) = (&*fact, column) else {
+            continue;
+        };
+        for (used, held) in numbers.iter_mut().zip(hidden) {
+            *used -= match class.as_str() {
+                "VCPU" => held.vcpus as f64,
+                "MEMORY_MB" => held.memory_mb as f64,
+                "DISK_GB" => held.disk_gb as f64,
+                _ => 0.0,
+            };
+        }
+    }
 }
 
 fn column(fact: &Fact, hosts: &[&HostState], options: &Options) -> FactColumn {

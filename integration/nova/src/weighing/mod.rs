@@ -10,10 +10,11 @@ mod plugins;
 mod registry;
 
 use crate::fault::NovaException;
+use crate::filters::PreemptibleHold;
 use crate::model::{HostState, Options, RequestSpec};
 use ebbtide_weigher_api::{
-    Column, Details, HostBatch, MetricColumn, MetricValue, PreemptibleRows, RequestDetails,
-    RequestView, Weigher, WeigherError, arithmetic,
+    Column, Details, FilterVerdicts, HostBatch, HostFilter, MetricColumn, MetricValue,
+    PreemptibleRows, RequestDetails, RequestView, Weigher, WeigherError, arithmetic,
 };
 
 pub use multiplier::MultiplierSource;
@@ -146,6 +147,10 @@ pub(crate) fn part(
         true => extra_specs(spec),
         false => Vec::new(),
     };
+    let hints = match is_ours {
+        true => scheduler_hints(spec),
+        false => Vec::new(),
+    };
     let request = RequestView {
         project_id: spec.project_id.as_deref().unwrap_or_default(),
         resources: &resources,
@@ -155,6 +160,7 @@ pub(crate) fn part(
             flavor: &spec.flavor.name,
             extra_specs: &specs,
             image_id: spec.image.as_ref().and_then(|image| image.id.as_deref()),
+            scheduler_hints: &hints,
         },
     };
     // Nova's hosts do not tell which of their instances are preemptible.
@@ -193,6 +199,60 @@ pub(crate) fn part(
     })
 }
 
+/// What a filter that is a plugin says of hosts. `hidden`: what the filter does not see of each
+/// host, because h_n does not have it; empty: nothing is hidden.
+///
+/// # Errors
+/// The failure in words.
+pub(crate) fn verdicts(
+    filter: &dyn HostFilter,
+    hosts: &[&HostState],
+    hidden: &[PreemptibleHold],
+    spec: &RequestSpec,
+    options: &Options,
+) -> Result<FilterVerdicts, String> {
+    let columns = columns::fill(filter.needs(), hosts, spec);
+    let mut columns = columns.map_err(|fault| fault.to_string())?;
+    if filter.needs().contains(&Column::GroupMembers) {
+        // Filters have to do with hard policies, too.
+        columns[Column::GroupMembers.index()] = columns::members(hosts, spec);
+    }
+    let mut facts = facts::fill(filter.facts(), hosts, options);
+    columns::hide(&mut columns, hidden);
+    facts::hide(&mut facts, hidden);
+    let resources = facts::resources(spec);
+    let specs = extra_specs(spec);
+    let hints = scheduler_hints(spec);
+    let request = RequestView {
+        project_id: spec.project_id.as_deref().unwrap_or_default(),
+        resources: &resources,
+        preemptible: spec.flavor.is_preemptible(),
+        group_policy: columns::policy(spec),
+        details: RequestDetails {
+            flavor: &spec.flavor.name,
+            extra_specs: &specs,
+            image_id: spec.image.as_ref().and_then(|image| image.id.as_deref()),
+            scheduler_hints: &hints,
+        },
+    };
+    let no_offset = vec![0; hosts.len() + 1];
+    let batch = HostBatch {
+        len: hosts.len(),
+        columns: &columns,
+        preemptibles: Some(PreemptibleRows {
+            offsets: &no_offset,
+            age_seconds: &[],
+        }),
+        details: Details {
+            facts: &facts,
+            ..Details::default()
+        },
+    };
+    let answered = filter.filter(&request, &batch);
+    let checked = answered.and_then(|verdicts| verdicts.check(hosts.len()).map(|()| verdicts));
+    checked.map_err(|error| error.to_string())
+}
+
 /// True for a weigher that is one of Nova's.
 pub(crate) fn is_novas(class: &str) -> bool {
     !is_plugin(class)
@@ -211,6 +271,14 @@ fn extra_specs(spec: &RequestSpec) -> Vec<(&str, &str)> {
         .collect();
     specs.sort_unstable();
     specs
+}
+
+/// The hints of the request's owner, each with a JSON list of its values.
+fn scheduler_hints(spec: &RequestSpec) -> Vec<(&str, String)> {
+    let hints = spec.scheduler_hints.iter().flatten();
+    let own = hints.filter(|(key, _)| !key.starts_with("_nova_"));
+    own.map(|(key, values)| (key.as_str(), serde_json::json!(values).to_string()))
+        .collect()
 }
 
 /// The first weigher that raises by itself. If a multiplication raised, the oracle names this

@@ -53,7 +53,9 @@ impl<U: PluginUser> LivePlugins<U> {
                 let built_in = ebbtide_cost_modules::names().join(", ");
                 format!("there is no plugin of this name, and built in are {built_in}")
             }
-            Some(plugin) if plugin.kind == PluginKind::Weigher => "it is a weigher".to_owned(),
+            Some(plugin) if matches!(plugin.kind, PluginKind::Weigher | PluginKind::Filter) => {
+                format!("it is a {}", plugin.kind.as_str())
+            }
             Some(plugin) if !plugin.config.enabled || plugin.config.shadow => {
                 format!("it is disabled, or in shadow; first say `ebbtide plugin enable {name}`")
             }

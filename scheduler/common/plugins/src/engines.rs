@@ -1,12 +1,12 @@
 //! From a set of plugins to the engines that use them.
 
-use crate::health_counter::{MonitoredCostModule, MonitoredWeigher};
+use crate::health_counter::{MonitoredCostModule, MonitoredFilter, MonitoredWeigher};
 use crate::load::LoadedPlugin;
 use crate::unreachable_plugin::UnreachablePlugin;
 use crate::{Plugin, PluginSet};
 use ebbtide_cost_api::CostModule;
-use ebbtide_engine::{Engine, EngineConfig, EngineError, WeigherConfig};
-use ebbtide_weigher_api::Weigher;
+use ebbtide_engine::{Engine, EngineConfig, EngineError, PluginFailure, WeigherConfig};
+use ebbtide_weigher_api::{HostFilter, Weigher};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -26,11 +26,13 @@ struct Parts {
     config: EngineConfig,
     weighers: Vec<Arc<dyn Weigher>>,
     cost_modules: Vec<Arc<dyn CostModule>>,
+    filters: Vec<(Arc<dyn HostFilter>, Option<PluginFailure>)>,
 }
 
 impl PluginSet {
     /// An engine that uses them: those in shadow only for that purpose. Weighers that
-    /// `engine.weighers` does not name come after those that it names. A cost module in shadow is
+    /// `engine.weighers` does not name come after those that it names; filters run in the order of
+    /// the set. A cost module in shadow is
     /// the one that is used in shadow.
     ///
     /// # Errors
@@ -46,6 +48,7 @@ impl PluginSet {
             config: config.clone(),
             weighers: Vec::new(),
             cost_modules: Vec::new(),
+            filters: Vec::new(),
         };
         for plugin in &self.plugins {
             let own = &plugin.config;
@@ -62,7 +65,8 @@ impl PluginSet {
                 weigher.multiplier = Some(*multiplier);
             }
         }
-        Engine::with_plugins(parts.config, parts.weighers, parts.cost_modules)
+        let engine = Engine::with_plugins(parts.config, parts.weighers, parts.cost_modules)?;
+        Ok(engine.with_filters(parts.filters))
     }
 }
 
@@ -84,6 +88,11 @@ impl Parts {
                     self.config.cost_module.clone_from(&own.name);
                 }
                 self.cost_module(plugin, Arc::new(MonitoredCostModule { inner, health }));
+            }
+            LoadedPlugin::Filter(filter) => {
+                let inner = Arc::clone(filter);
+                let filter = Arc::new(MonitoredFilter { inner, health });
+                self.filters.push((filter, own.on_failure));
             }
             LoadedPlugin::Absent(problem) => {
                 let absent = || UnreachablePlugin::of(plugin, problem, &health);

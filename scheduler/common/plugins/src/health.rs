@@ -48,6 +48,10 @@ pub struct HealthReport {
     pub failures: u64,
     /// How often it was to be called and was not, because it had failed too often in a row.
     pub skipped: u64,
+    /// A filter: about how many hosts it has answered.
+    pub hosts: u64,
+    /// A filter: how many of these it has refused.
+    pub refused: u64,
     /// What the last failure was, in words.
     pub last_failure: Option<String>,
     /// True while it is left alone.
@@ -103,6 +107,16 @@ impl Health {
         self.with(|counts| {
             counts.in_a_row = 0;
             counts.rests = 0;
+        });
+    }
+
+    /// A filter has answered about so many hosts and has refused so many of them.
+    pub(crate) fn answered(&self, hosts: usize, refused: usize) {
+        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        self.with(|counts| {
+            let report = &mut counts.report;
+            report.hosts = report.hosts.saturating_add(number(hosts));
+            report.refused = report.refused.saturating_add(number(refused));
         });
     }
 

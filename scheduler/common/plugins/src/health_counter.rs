@@ -3,7 +3,8 @@
 use crate::Health;
 use ebbtide_cost_api::{CostError, CostForm, CostModule, MAX_COST, SetCost, VictimBatch};
 use ebbtide_weigher_api::{
-    Fact, HostBatch, RequestView, Weigher, WeigherDecorator, WeigherError, WeigherForm,
+    Column, Fact, FilterError, FilterVerdicts, HostBatch, HostFilter, RequestView, Weigher,
+    WeigherDecorator, WeigherError, WeigherForm,
 };
 use std::sync::Arc;
 
@@ -44,6 +45,55 @@ impl WeigherDecorator for MonitoredWeigher {
             Ok(()) => self.health.succeeded(),
             Err(error) => {
                 tracing::warn!(plugin = self.name(), "failed: {error}");
+                self.health.failed(&error.to_string());
+            }
+        }
+        done
+    }
+}
+
+/// A filter whose calls, failures and refusals are counted.
+pub(crate) struct MonitoredFilter {
+    pub(crate) inner: Arc<dyn HostFilter>,
+    pub(crate) health: Arc<Health>,
+}
+
+#[warn(
+    clippy::missing_trait_methods,
+    reason = "what a decorator forgets comes from the trait's defaults and not from the filter"
+)]
+impl HostFilter for MonitoredFilter {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn needs(&self) -> &[Column] {
+        self.inner.needs()
+    }
+
+    fn facts(&self) -> &[Fact] {
+        self.inner.facts()
+    }
+
+    fn needs_preemptibles(&self) -> bool {
+        self.inner.needs_preemptibles()
+    }
+
+    fn filter(
+        &self,
+        request: &RequestView<'_>,
+        hosts: &HostBatch<'_>,
+    ) -> Result<FilterVerdicts, FilterError> {
+        self.health.start_call().map_err(FilterError::Other)?;
+        let done = self.inner.filter(request, hosts);
+        let done = done.and_then(|verdicts| verdicts.check(hosts.len).map(|()| verdicts));
+        match &done {
+            Ok(verdicts) => {
+                self.health.succeeded();
+                self.health.answered(hosts.len, verdicts.refused());
+            }
+            Err(error) => {
+                tracing::warn!(plugin = self.name(), "EB-ENGINE-008: failed: {error}");
                 self.health.failed(&error.to_string());
             }
         }

@@ -4,7 +4,7 @@ use crate::{PluginConfig, PluginError, Sources};
 use ebbtide_cost_api::CostModule;
 use ebbtide_files::read_regular;
 use ebbtide_remote::{RemoteError, RemotePlugin, Service, ServiceLimits, Tls};
-use ebbtide_weigher_api::Weigher;
+use ebbtide_weigher_api::{HostFilter, Weigher};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +18,8 @@ pub enum PluginKind {
     Weigher,
     /// It says what victims cost.
     CostModule,
+    /// It says which hosts pass.
+    Filter,
     /// It could not be asked yet.
     Unknown,
 }
@@ -29,6 +31,7 @@ impl PluginKind {
         match self {
             Self::Weigher => "weigher",
             Self::CostModule => "cost-module",
+            Self::Filter => "filter",
             Self::Unknown => "unknown",
         }
     }
@@ -63,6 +66,7 @@ impl PluginCarrier {
 pub(crate) enum LoadedPlugin {
     Weigher(Arc<dyn Weigher>),
     CostModule(Arc<dyn CostModule>),
+    Filter(Arc<dyn HostFilter>),
     /// A service that does not answer, and what happened.
     Absent(String),
 }
@@ -105,6 +109,7 @@ pub(crate) fn reach(config: &PluginConfig, address: &str) -> Result<LoadedPlugin
     Ok(match reached.map_err(refused)? {
         RemotePlugin::Weigher(weigher) => LoadedPlugin::Weigher(Arc::new(weigher)),
         RemotePlugin::CostModule(module) => LoadedPlugin::CostModule(Arc::new(module)),
+        RemotePlugin::Filter(filter) => LoadedPlugin::Filter(Arc::new(filter)),
     })
 }
 
@@ -157,6 +162,10 @@ pub(crate) fn load(
         Kind::CostModule => {
             let module = compiled.cost_module(&config.name, &config.settings, limits, grants);
             LoadedPlugin::CostModule(Arc::new(module.map_err(refused)?))
+        }
+        Kind::Filter => {
+            let filter = compiled.filter(&config.name, &config.settings, limits, grants);
+            LoadedPlugin::Filter(Arc::new(filter.map_err(refused)?))
         }
     })
 }

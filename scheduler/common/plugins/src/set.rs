@@ -94,7 +94,9 @@ impl Plugin {
     pub fn missing(&self) -> Option<&str> {
         match &self.loaded {
             LoadedPlugin::Absent(problem) => Some(problem),
-            LoadedPlugin::Weigher(_) | LoadedPlugin::CostModule(_) => None,
+            LoadedPlugin::Weigher(_) | LoadedPlugin::CostModule(_) | LoadedPlugin::Filter(_) => {
+                None
+            }
         }
     }
 }
@@ -245,6 +247,7 @@ fn plugin(
     let kind = match &loaded {
         LoadedPlugin::Weigher(_) => PluginKind::Weigher,
         LoadedPlugin::CostModule(_) => PluginKind::CostModule,
+        LoadedPlugin::Filter(_) => PluginKind::Filter,
         LoadedPlugin::Absent(_) => PluginKind::Unknown,
     };
     let health = || match carrier {

@@ -1,21 +1,25 @@
-//! Weighers for a scheduler whose arithmetic is not the engine's: OpenStack mode.
+//! Weighers and filters for a scheduler whose arithmetic is not the engine's: OpenStack mode.
 
 use crate::EnginePurpose;
-use crate::health_counter::{MonitoredCostModule, MonitoredWeigher};
+use crate::health_counter::{MonitoredCostModule, MonitoredFilter, MonitoredWeigher};
 use crate::load::LoadedPlugin;
 use crate::unreachable_plugin::UnreachablePlugin;
 use crate::{Plugin, PluginSet};
 use ebbtide_cost_api::CostModule;
 use ebbtide_engine::PluginFailure;
-use ebbtide_weigher_api::{HostBatch, RequestView, Weigher, WeigherDecorator, WeigherError};
+use ebbtide_weigher_api::{
+    FilterFailure, HostBatch, HostFilter, RequestView, Weigher, WeigherDecorator, WeigherError,
+};
 use std::sync::Arc;
 
-/// Weighers and cost modules on their own.
+/// Weighers, cost modules and filters on their own.
 pub struct StandaloneWeighers {
     /// Each with its multiplier, in the operator's order.
     pub weighers: Vec<(Arc<dyn Weigher>, f64)>,
     /// Cost modules, whether or not one is used.
     pub cost_modules: Vec<Arc<dyn CostModule>>,
+    /// Filters, each with what follows when it fails, in the operator's order.
+    pub filters: Vec<(Arc<dyn HostFilter>, FilterFailure)>,
 }
 
 impl Plugin {
@@ -24,7 +28,7 @@ impl Plugin {
     pub fn multiplier(&self) -> Option<f64> {
         let own = || match &self.loaded {
             LoadedPlugin::Weigher(weigher) => Some(weigher.default_multiplier()),
-            LoadedPlugin::CostModule(_) | LoadedPlugin::Absent(_) => None,
+            LoadedPlugin::CostModule(_) | LoadedPlugin::Filter(_) | LoadedPlugin::Absent(_) => None,
         };
         self.config.multiplier.or_else(own)
     }
@@ -44,6 +48,7 @@ impl PluginSet {
         let mut standalone = StandaloneWeighers {
             weighers: Vec::new(),
             cost_modules: Vec::new(),
+            filters: Vec::new(),
         };
         let plugins = self.plugins.iter();
         let is_shadow = purpose == EnginePurpose::Shadow;
@@ -61,6 +66,16 @@ impl PluginSet {
                     let inner = Arc::clone(inner);
                     let module = MonitoredCostModule { inner, health };
                     standalone.cost_modules.push(Arc::new(module));
+                    continue;
+                }
+                LoadedPlugin::Filter(inner) => {
+                    let inner = Arc::clone(inner);
+                    let filter = MonitoredFilter { inner, health };
+                    let failure = match plugin.config.on_failure.unwrap_or(on_failure) {
+                        PluginFailure::Ignore => FilterFailure::Pass,
+                        PluginFailure::Refuse => FilterFailure::Refuse,
+                    };
+                    standalone.filters.push((Arc::new(filter), failure));
                     continue;
                 }
                 LoadedPlugin::Absent(problem) => {

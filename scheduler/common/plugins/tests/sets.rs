@@ -2,10 +2,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // A test that cannot go on fails.
 #![cfg(feature = "wasm")]
 
+use ebbtide_engine::{Budgets, Engine, HostTable};
 use ebbtide_engine::{EngineConfig, PluginFailure, WeigherConfig};
+use ebbtide_model::{Aggregate, Decision, DecisionOutcome, Host, PlacementRequest, Timestamp};
 use ebbtide_plugins::{
     EnginePurpose, Multipliers, PluginConfig, PluginEntry, PluginKind, PluginSet, Services, Sources,
 };
+use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -140,4 +143,90 @@ fn a_plugin_that_has_not_changed_is_kept_with_its_counts_and_one_that_has_begins
         &first.plugins()[0].health,
         &third.plugins()[0].health
     ));
+}
+
+/// The first filter that was ever made: `noisy_neighbours`, which refuses hosts by a number of
+/// their aggregates.
+const FILTER: &[u8] = include_bytes!("../../../../weighers/wasm/tests/fixtures/filter-1.0.wasm");
+
+fn filter(dir: &Path, change: impl FnOnce(&mut PluginConfig)) -> PluginSet {
+    let path = dir.join("noisy.wasm");
+    fs::write(&path, FILTER).unwrap();
+    let mut config = PluginConfig::new("noisy", path);
+    change(&mut config);
+    let set = load(&[config], &PluginSet::default()).unwrap();
+    assert_eq!(set.plugins()[0].kind, PluginKind::Filter);
+    set
+}
+
+/// Two hosts, the larger one noisy.
+fn table() -> HostTable {
+    let host = |name: &str, vcpus: u64| -> Host {
+        let inventory = json!({"total": vcpus, "reserved": 0, "allocation_ratio": 1.0});
+        serde_json::from_value(json!({
+            "name": name, "inventory": {"VCPU": inventory}, "traits": [],
+            "disabled_reason": null, "agent_session": null, "last_seen": null,
+            "created_at": "2026-11-29T00:00:00Z",
+        }))
+        .unwrap()
+    };
+    let mut table = HostTable::new();
+    table.put_host(&host("loud", 8));
+    table.put_host(&host("quiet", 4));
+    let noise: Aggregate = serde_json::from_value(json!({
+        "id": "6d1a4b1f-0c9e-4c0f-9a5e-3c2b1a0f9e8d", "name": "noise", "hosts": ["loud"],
+        "metadata": {"noise": "80.5"},
+    }))
+    .unwrap();
+    table.set_aggregates(&[noise]);
+    table
+}
+
+fn decide(set: &PluginSet, purpose: EnginePurpose) -> Decision {
+    let engine: Engine = set
+        .engine(&EngineConfig::default(), &Multipliers::new(), purpose)
+        .unwrap();
+    let id = "00000000-0000-4000-8000-000000000001";
+    let request: PlacementRequest = serde_json::from_value(json!({
+        "server_ids": [id], "project_id": "p", "alternates": 0, "group_id": null,
+        "availability_zone": null, "ignore_hosts": [], "force_hosts": [],
+        "flavor": {"id": id, "name": "v1", "vcpus": 1, "ram_mb": 0, "disk_gb": 0,
+                   "extra_specs": {}},
+    }))
+    .unwrap();
+    let id = serde_json::from_value(json!(id)).unwrap();
+    let now = Timestamp::from_millis(1_770_000_000_000);
+    let decided = engine.decide(&table(), &Budgets::unlimited(), &request, now, 1, id);
+    decided.unwrap()
+}
+
+fn chosen(decision: &Decision) -> Vec<&str> {
+    match &decision.outcome {
+        DecisionOutcome::Placed(placed) => placed.iter().map(|p| p.host.as_str()).collect(),
+        DecisionOutcome::NoValidHost(_) => Vec::new(),
+    }
+}
+
+#[test]
+fn a_filter_decides_and_what_it_refuses_is_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = filter(dir.path(), |_| {});
+    let decision = decide(&set, EnginePurpose::Deciding);
+    assert_eq!(chosen(&decision), ["quiet"]);
+    let steps = &decision.explanation.instances[0].filters;
+    let step = steps.iter().find(|step| step.filter == "noisy").unwrap();
+    assert_eq!(step.dropped[0].reason, "noise 81, above 10");
+    let report = set.plugins()[0].health.report();
+    assert_eq!((report.calls, report.hosts, report.refused), (1, 2, 1));
+}
+
+#[test]
+fn a_filter_in_shadow_decides_nothing_and_counts_what_it_would_have_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = filter(dir.path(), |config| config.shadow = true);
+    assert_eq!(chosen(&decide(&set, EnginePurpose::Deciding)), ["loud"]);
+    assert_eq!(chosen(&decide(&set, EnginePurpose::Shadow)), ["quiet"]);
+    let (live, shadow) = (&set.plugins()[0].health, &set.plugins()[0].shadow_health);
+    assert_eq!((live.report().calls, live.report().refused), (0, 0));
+    assert_eq!((shadow.report().calls, shadow.report().refused), (1, 1));
 }

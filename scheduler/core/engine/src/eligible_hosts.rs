@@ -4,8 +4,8 @@
 //! rules of a server group come as two values: the largest number of instances of the request that
 //! each host may get, and whether all instances have to go to one host.
 
-use crate::HostTable;
 use crate::table::HostIndex;
+use crate::{HostTable, InstancePhase};
 use ebbtide_model::host_set::HostSet;
 use ebbtide_model::request::check_servers;
 use ebbtide_model::{DecisionOutcome, Explanation, ModelError, Resources, ServerId};
@@ -134,5 +134,14 @@ impl HostTable {
     #[must_use]
     pub fn host_number(&self, name: &str) -> Option<HostNumber> {
         self.find_host(name).map(HostNumber)
+    }
+
+    /// How many preemptible instances a host has, leaving ones included.
+    #[must_use]
+    pub fn preemptible_on(&self, host: HostNumber) -> usize {
+        let slots = self.slots_on(host.0).iter();
+        let rows = slots.map(|slot| self.row(*slot));
+        rows.filter(|row| row.preemptible && row.phase != InstancePhase::Retained)
+            .count()
     }
 }

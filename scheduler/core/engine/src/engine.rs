@@ -2,16 +2,17 @@
 
 use crate::checked_request::CheckedRequest;
 use crate::decide::attempt;
-use crate::plugins::{FailedPlugins, UsedWeigher};
+use crate::plugins::{FailedPlugins, UsedFilter, UsedWeigher};
 use crate::table::HostIndex;
 use crate::{
-    Budgets, EligibleDecision, EligibleHosts, EligibleRequest, EngineConfig, EngineError, HostTable,
+    Budgets, EligibleDecision, EligibleHosts, EligibleRequest, EngineConfig, EngineError,
+    HostTable, PluginFailure,
 };
 use ebbtide_cost_api::CostModule;
 use ebbtide_model::{
     Decision, DecisionId, DecisionOutcome, Explanation, PlacementRequest, RequestTrace, Timestamp,
 };
-use ebbtide_weigher_api::Weigher;
+use ebbtide_weigher_api::{HostFilter, Weigher};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 pub struct Engine {
     config: EngineConfig,
     pub(crate) weighers: Vec<UsedWeigher>,
+    pub(crate) filters: Vec<UsedFilter>,
     pub(crate) cost_module: Arc<dyn CostModule>,
     pub(crate) fast: bool,
 }
@@ -86,9 +88,23 @@ impl Engine {
         Ok(Self {
             config,
             weighers: used,
+            filters: Vec::new(),
             cost_module,
             fast: true,
         })
+    }
+
+    /// The same engine with filters behind the built-in ones, in this order, each with its policy
+    /// for failures; `None`: that of the configuration.
+    #[must_use]
+    pub fn with_filters(
+        mut self,
+        filters: Vec<(Arc<dyn HostFilter>, Option<PluginFailure>)>,
+    ) -> Self {
+        let each = filters.into_iter();
+        let used = each.map(|(filter, on_failure)| UsedFilter { filter, on_failure });
+        self.filters = used.collect();
+        self
     }
 
     /// The same engine, deciding the simple way: every host that passes is looked at, and nothing
@@ -254,10 +270,7 @@ impl Engine {
         loop {
             match attempt(self, &broken, table, budgets, ask, now, seed) {
                 Ok(answer) => return Ok(answer),
-                Err(failure) => {
-                    let module = self.cost_module.as_ref();
-                    broken.note(failure, &self.config, &self.weighers, module)?;
-                }
+                Err(failure) => broken.note(failure, self)?,
             }
         }
     }

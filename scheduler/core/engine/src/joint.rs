@@ -75,10 +75,10 @@ pub(crate) fn place_together(
         return Ok(JointPlacement::Open(EvictionCost::ZERO));
     };
     let (engine, broken) = (tools.engine, tools.broken);
-    let known = fast::lower_bounds(tools, state, pipeline);
+    let known = fast::lower_bounds(tools, state, pipeline)?;
     let hosts: Vec<HostIndex> = match &known {
         Some(known) => known.iter().map(|(host, _)| *host).collect(),
-        None => pipeline.next(state).hosts,
+        None => pipeline.next(fast::plugins(tools), state)?.hosts,
     };
     if known.is_none() {
         let all = hosts.iter().copied();

@@ -154,6 +154,13 @@ impl<'a> DecisionState<'a> {
         self.pending.iter().map(|(&host, pending)| (host, pending))
     }
 
+    /// How many changes the request has made: two states of it with the same number are the same.
+    pub(crate) fn changes(&self) -> usize {
+        let each = self.pending.values();
+        each.map(|p| usize::try_from(p.placed).unwrap_or(0) + p.victims.len())
+            .sum()
+    }
+
     fn placed(&self, host: HostIndex) -> i64 {
         self.pending(host).map_or(0, |p| p.placed)
     }

@@ -8,7 +8,7 @@ use crate::explain::SchedulingRecord;
 use crate::facts::HostRef;
 use crate::shadow::ShadowRules;
 use ebbtide_nova::fault::NovaException;
-use ebbtide_nova::filters::{self, Context};
+use ebbtide_nova::filters::{self, Context, FilterPlugins, PreemptibleHold};
 use ebbtide_nova::model::{AllocationCandidate, HostState, Options, RequestSpec};
 use ebbtide_nova::schedule::{
     Field, ScheduleCall, ScheduleRun, ScheduleStep, Selection, SortedHosts, sorted,
@@ -347,7 +347,8 @@ impl Cloud {
         let first = first_of(&spec, &call, self.options());
         let order = |survey: &HostSurvey| survey.best(first);
         let filtered = hosts.clone();
-        let working = self.working(&spec, hosts, offer, now, &members, order);
+        let own = &self.options().filter_plugins;
+        let working = self.working(own, &spec, hosts, offer, now, &members, order);
         Ok(Scheduling {
             hosts: filtered,
             shadow: self.shadow.clone(),
@@ -396,8 +397,10 @@ impl Cloud {
     }
 
     /// The hosts of a request with what the columns say of them.
+    #[expect(clippy::too_many_arguments, reason = "two callers")]
     fn working(
         &self,
+        own: &FilterPlugins,
         spec: &RequestSpec,
         hosts: HostSet,
         offer: CandidateOffer,
@@ -409,7 +412,8 @@ impl Cloud {
         // The columns know nothing of expected members: such a request is decided host by host.
         if members.is_empty() {
             let hosts = working.hosts.clone();
-            let survey = self.table.survey(spec, hosts, now, &mut working.states);
+            let states = &mut working.states;
+            let survey = self.table.survey_with(own, spec, hosts, now, states);
             working.first = survey.as_ref().map(order);
             let more = working.first.as_ref().is_some_and(|first| first.behind > 0);
             working.survey = survey.filter(|_| more);
@@ -445,7 +449,8 @@ impl Cloud {
     }
 
     /// Filters and weighs candidates once, for the first instance, in any order; and the states as
-    /// the filters left them. `others`: by these options instead of the cloud's.
+    /// the filters left them. The operator's filters see h_n. `others`: by these options instead of
+    /// the cloud's.
     pub(crate) fn sort_once(
         &self,
         spec: &RequestSpec,
@@ -456,18 +461,41 @@ impl Cloud {
     ) -> Result<(HostStates, SortedHosts), NovaException> {
         let hosts = candidates.hosts.clone();
         let offer = candidates.offer.clone();
+        let options = others.unwrap_or_else(|| self.options());
+        let on_normal = (!options.filter_plugins.is_empty()).then(|| {
+            let held = self.held_by_preemptible();
+            let own = options.filter_plugins.on_normal(held);
+            options.clone().with_filter_plugins(own)
+        });
+        let options = on_normal.as_ref().unwrap_or(options);
         let mut working = match others {
             // The columns hold the weights of the weighers in use.
             Some(_) => self.host_by_host(spec, hosts, offer, members),
-            None => self.working(spec, hosts, offer, now, members, HostSurvey::unsorted),
+            None => {
+                let own = &options.filter_plugins;
+                let order = HostSurvey::unsorted;
+                self.working(own, spec, hosts, offer, now, members, order)
+            }
         };
-        let context = Context {
-            options: others.unwrap_or_else(|| self.options()),
-            now,
-        };
+        let context = Context { options, now };
         let hosts = working.all();
         let sorted = working.sorted(hosts, spec, &context, 0)?;
         Ok((working.states, sorted))
+    }
+
+    /// What preemptible instances hold of each host, by place.
+    fn held_by_preemptible(&self) -> Vec<PreemptibleHold> {
+        let amount = |class: &str, at: usize| self.columns.evictable(class, at);
+        let each = self.numbers.iter().enumerate();
+        each.map(|(at, number)| PreemptibleHold {
+            vcpus: amount("VCPU", at),
+            memory_mb: amount("MEMORY_MB", at),
+            disk_gb: amount("DISK_GB", at),
+            instances: number.map_or(0, |number| {
+                i64::try_from(self.victims.preemptible_on(number)).unwrap_or(i64::MAX)
+            }),
+        })
+        .collect()
     }
 
     /// The hosts in the cells where a request looks: all that are enabled, or the one it must not

@@ -5,7 +5,7 @@ use crate::explain::SchedulingRecord;
 use crate::plan::{NoPlan, NoPlanReason, PlanRules, PreemptionPlan};
 use ebbtide_engine::Engine;
 use ebbtide_model::{DecisionSide, ServerId, Timestamp};
-use ebbtide_nova::filters::Context;
+use ebbtide_nova::filters::{Context, FilterPlugins};
 use ebbtide_nova::model::Options;
 use ebbtide_nova::schedule::sorted;
 use ebbtide_nova::states::HostStateList;
@@ -15,7 +15,18 @@ use ebbtide_nova::weighing::Plugins;
 #[derive(Debug)]
 pub(crate) struct ShadowRules {
     pub(crate) weighers: Plugins,
+    pub(crate) filters: FilterPlugins,
     pub(crate) engine: Engine,
+}
+
+impl ShadowRules {
+    /// Nova's options with the weighers and filters in shadow.
+    fn options(&self, options: &Options) -> Options {
+        options
+            .clone()
+            .with_plugins(self.weighers.clone())
+            .with_filter_plugins(self.filters.clone())
+    }
 }
 
 /// A decision and what it would have been in shadow.
@@ -58,7 +69,7 @@ impl SchedulingRecord {
                 .collect(),
             ..DecisionSide::default()
         };
-        let options = Options::clone(&self.options).with_plugins(shadow.weighers.clone());
+        let options = shadow.options(&self.options);
         let context = Context {
             options: &options,
             now: self.now,
@@ -97,7 +108,7 @@ impl Cloud {
                 shadow_cost: price(&shadow.engine),
             }
         };
-        let options = self.options().clone().with_plugins(shadow.weighers.clone());
+        let options = shadow.options(self.options());
         let instead = plan(PlanRules {
             engine: &shadow.engine,
             options: Some(&options),

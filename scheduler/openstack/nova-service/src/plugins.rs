@@ -1,4 +1,4 @@
-//! The operator's weighers and cost modules in OpenStack mode. `[ebbtide] plugins` of nova.conf
+//! The operator's weighers, cost modules and filters in OpenStack mode. `[ebbtide] plugins` of nova.conf
 //! names a file with them, which the scheduler reads when it starts and again on SIGHUP. Changes
 //! that operators make through the API are in the ledger's database, for all schedulers.
 
@@ -9,6 +9,7 @@ use crate::error::NovaServiceError;
 use crate::facts::Facts;
 use ebbtide_engine::{EngineConfig, PluginFailure};
 use ebbtide_live_plugins::{LivePluginError, LivePlugins, PluginUsage, PluginUser, ShadowBook};
+use ebbtide_nova::filters::FilterPlugins;
 use ebbtide_nova::model::Options;
 use ebbtide_nova::weighing::Plugins;
 use ebbtide_nova_cloud::{Cloud, CloudSettings, CostModules, DecisionPlugins};
@@ -51,7 +52,7 @@ impl PluginFile {
     }
 }
 
-/// Weighers and cost modules before they are used.
+/// Weighers, cost modules and filters before they are used.
 pub(crate) struct PreparedPlugins {
     deciding: DecisionPlugins,
     /// What decisions are compared with; `None`: with nothing.
@@ -65,6 +66,7 @@ impl PreparedPlugins {
         let plugins = |cost_module: String, purpose| {
             let standalone = set.standalone(PluginFailure::Ignore, &cost_module, purpose);
             DecisionPlugins {
+                filters: FilterPlugins::new(standalone.filters),
                 weighers: Plugins::new(standalone.weighers),
                 cost_modules: CostModules(standalone.cost_modules),
                 cost_module,
@@ -170,6 +172,11 @@ impl PluginUser for CloudPlugins {
                     on_failure: failure.unwrap_or(engine.plugin_failure),
                 }
             }
+            PluginKind::Filter => PluginUsage {
+                in_use: decides,
+                multiplier: None,
+                on_failure: own.unwrap_or(PluginFailure::Ignore),
+            },
             PluginKind::Unknown => PluginUsage {
                 in_use: false,
                 multiplier: None,

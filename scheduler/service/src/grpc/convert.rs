@@ -436,5 +436,7 @@ pub(super) fn plugin(listed: &ListedPlugin) -> v1::Plugin {
         added: *added,
         shadow_calls: shadow.calls,
         shadow_failures: shadow.failures,
+        refused: health.refused,
+        shadow_refused: shadow.refused,
     }
 }

@@ -131,6 +131,7 @@ impl PluginUser for RegionEngines {
                 None,
                 config.cost_module_failure,
             ),
+            PluginKind::Filter => (true, None, None),
             // The kind is unknown because the plugin has not answered yet, so no engine uses it.
             PluginKind::Unknown => (false, None, None),
         };

@@ -323,6 +323,13 @@ impl Plugin for LastName {
     ) -> Result<Response<asked::Numbers>, Status> {
         Err(Status::unimplemented("it is a weigher"))
     }
+
+    async fn filter(
+        &self,
+        _: tonic::Request<asked::FilterRequest>,
+    ) -> Result<tonic::Response<asked::Verdicts>, tonic::Status> {
+        Err(tonic::Status::unimplemented("no filter"))
+    }
 }
 
 /// A service that ends with all its connections.

@@ -4,7 +4,7 @@
 use crate::installed::{environment, packages};
 use crate::support::run;
 use ebbtide_model::Resources;
-use ebbtide_plugin_kit::{Language, NewProject, write};
+use ebbtide_plugin_kit::{Language, NewProject, ProjectKind, write};
 use ebbtide_wasm::{Grants, PluginSettings, Sandbox, SandboxLimits, WasmWeigher};
 use ebbtide_weigher_api::{
     Bounds, Column, Details, FactColumn, HostBatch, PreemptibleRows, RequestDetails, RequestView,
@@ -76,7 +76,7 @@ func weigh(settings Pairs, request Request, hosts Rows) ([]float64, error) {
 fn project(into: &Path, name: &str, language: Language) {
     let project = NewProject {
         name: name.to_owned(),
-        is_cost_module: false,
+        kind: ProjectKind::Weigher,
         language,
     };
     write(&project, into).unwrap();
@@ -118,6 +118,7 @@ fn weighed(weigher: &WasmWeigher) -> Vec<f64> {
             flavor: "twenty-four letters long",
             extra_specs: &[("a", "b")],
             image_id: None,
+            scheduler_hints: &[],
         },
     };
     let columns: [Vec<f64>; Column::COUNT] = Default::default();

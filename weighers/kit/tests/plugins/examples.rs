@@ -142,6 +142,7 @@ fn weighed(weigher: &WasmWeigher, asks: &Asks<'_>, len: usize, values: &[Values<
             flavor: "m1.medium",
             extra_specs: asks.extra_specs,
             image_id: asks.image_id,
+            scheduler_hints: &[],
         },
     };
     let hosts = HostBatch {
@@ -370,4 +371,11 @@ fn energy_price_goes_by_what_the_hosts_say_before_the_setting() {
         ranked(&names, &numbers),
         "cheap power > as the setting > dear power"
     );
+}
+
+#[test]
+fn licence_hosts_and_noisy_neighbours_are_filters_that_conform() {
+    let licences = settings(&[("hosts", "oracle=2")]);
+    made("weighers", "licence_hosts", &licences);
+    made("weighers", "noisy_neighbours", &settings(&[("most", "5")]));
 }

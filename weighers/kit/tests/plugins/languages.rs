@@ -3,14 +3,19 @@
 
 use crate::installed::{environment, packages};
 use crate::support::{failures, run};
-use ebbtide_plugin_kit::{Check, CheckOutcome, Language, NewProject, Subject, check, files, write};
+use ebbtide_plugin_kit::{
+    Check, CheckOutcome, Language, NewProject, ProjectKind, Subject, check, files, write,
+};
 use std::fs;
 use std::path::PathBuf;
 
 fn project(name: &str, is_cost_module: bool, language: Language) -> NewProject {
     NewProject {
         name: name.to_owned(),
-        is_cost_module,
+        kind: match is_cost_module {
+            true => ProjectKind::CostModule,
+            false => ProjectKind::Weigher,
+        },
         language,
     }
 }

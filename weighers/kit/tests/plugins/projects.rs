@@ -2,12 +2,14 @@
 
 use crate::languages::refuses_a_misspelt_setting;
 use crate::support::{built, cargo, failures};
-use ebbtide_plugin_kit::{Check, CheckOutcome, Language, NewProject, Subject, check, write};
+use ebbtide_plugin_kit::{
+    Check, CheckOutcome, Language, NewProject, ProjectKind, Subject, check, write,
+};
 
-fn project(name: &str, is_cost_module: bool) -> NewProject {
+fn project(name: &str, kind: ProjectKind) -> NewProject {
     NewProject {
         name: name.to_owned(),
-        is_cost_module,
+        kind,
         language: Language::Rust,
     }
 }
@@ -16,10 +18,10 @@ fn component(name: &str) -> Subject {
     Subject::new(&built(name))
 }
 
-fn a_new_project_works(name: &str, is_cost_module: bool) {
+fn a_new_project_works(name: &str, kind: ProjectKind) {
     let dir = tempfile::tempdir().unwrap();
     let into = dir.path().join(name);
-    write(&project(name, is_cost_module), &into).unwrap();
+    write(&project(name, kind), &into).unwrap();
     let said = cargo(&into, &["test", "--quiet"]);
     assert!(said.contains("test result: ok"), "{said}");
     builds_nothing_else_for_its_tests(&into);
@@ -51,19 +53,43 @@ fn builds_nothing_else_for_its_tests(project: &std::path::Path) {
 
 #[test]
 fn a_new_weigher_builds_passes_its_tests_and_the_kit() {
-    a_new_project_works("kit_weigher", false);
+    a_new_project_works("kit_weigher", ProjectKind::Weigher);
 }
 
 #[test]
 fn a_new_cost_module_builds_passes_its_tests_and_the_kit() {
-    a_new_project_works("kit_cost", true);
+    a_new_project_works("kit_cost", ProjectKind::CostModule);
+}
+
+#[test]
+fn a_new_filter_builds_passes_its_tests_and_the_kit() {
+    a_new_project_works("kit_filter", ProjectKind::Filter);
+}
+
+#[test]
+fn filters_have_templates_in_rust_and_python_only() {
+    let dir = tempfile::tempdir().unwrap();
+    for (language, is_there) in [
+        (Language::Rust, true),
+        (Language::Python, true),
+        (Language::C, false),
+        (Language::Go, false),
+    ] {
+        let project = NewProject {
+            language,
+            ..project("quiet", ProjectKind::Filter)
+        };
+        let into = dir.path().join(format!("{language:?}"));
+        assert_eq!(write(&project, &into).is_ok(), is_there, "{language:?}");
+        assert_eq!(into.exists(), is_there);
+    }
 }
 
 #[test]
 fn a_weigher_that_looks_at_the_order_of_hosts_is_found() {
     let dir = tempfile::tempdir().unwrap();
     let into = dir.path().join("kit_order");
-    write(&project("kit_order", false), &into).unwrap();
+    write(&project("kit_order", ProjectKind::Weigher), &into).unwrap();
     let source = into.join("src/component.rs");
     let text = std::fs::read_to_string(&source).unwrap();
     let by_place =
@@ -84,7 +110,7 @@ fn a_weigher_that_looks_at_the_order_of_hosts_is_found() {
 fn a_weigher_that_counts_on_the_time_is_found_though_a_clock_is_granted() {
     let dir = tempfile::tempdir().unwrap();
     let into = dir.path().join("kit_time");
-    write(&project("kit_time", false), &into).unwrap();
+    write(&project("kit_time", ProjectKind::Weigher), &into).unwrap();
     let source = into.join("src/component.rs");
     let text = std::fs::read_to_string(&source).unwrap();
     let honest = "score(*ram_mb, *vcpus, floor))";
@@ -113,7 +139,7 @@ fn a_weigher_that_counts_on_the_time_is_found_though_a_clock_is_granted() {
 fn settings_that_the_author_refuses_are_told_in_the_authors_words() {
     let dir = tempfile::tempdir().unwrap();
     let into = dir.path().join("kit_settings");
-    write(&project("kit_settings", false), &into).unwrap();
+    write(&project("kit_settings", ProjectKind::Weigher), &into).unwrap();
     cargo(
         &into,
         &["build", "--release", "--quiet", "--target", "wasm32-wasip2"],
@@ -135,10 +161,11 @@ fn settings_that_the_author_refuses_are_told_in_the_authors_words() {
 #[test]
 fn a_project_overwrites_nothing_and_names_are_checked() {
     let dir = tempfile::tempdir().unwrap();
-    let refused = write(&project("spread", false), dir.path()).unwrap_err();
+    let refused = write(&project("spread", ProjectKind::Weigher), dir.path()).unwrap_err();
     assert!(refused.to_string().contains("exists already"));
     for name in ["", "Spread", "1st", "a-b", "../x"] {
-        let refused = write(&project(name, false), &dir.path().join("x")).unwrap_err();
+        let refused =
+            write(&project(name, ProjectKind::Weigher), &dir.path().join("x")).unwrap_err();
         assert!(
             refused.to_string().contains("cannot be a plugin's name"),
             "{name}"

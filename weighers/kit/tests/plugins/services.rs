@@ -35,6 +35,9 @@ impl Plugin for Service {
                 needs: vec!["price_per_hour".to_owned()],
                 surcharges: Vec::new(),
             }),
+            filter if filter.starts_with("filter") => v1::description::Kind::Filter(v1::Filter {
+                needs: vec!["free_vcpus".to_owned()],
+            }),
             "unknown" => return Err(Status::not_found("unknown plugin")),
             _ => v1::description::Kind::Weigher(v1::Weigher {
                 default_multiplier: 1.0,
@@ -74,6 +77,28 @@ impl Plugin for Service {
         let numbers = numbers(&request.into_inner().columns);
         Ok(Response::new(v1::Numbers { numbers }))
     }
+
+    async fn filter(
+        &self,
+        request: Request<v1::FilterRequest>,
+    ) -> Result<Response<v1::Verdicts>, Status> {
+        let asked = request.into_inner();
+        let call = self.calls.fetch_add(1, Ordering::SeqCst);
+        let least = match asked.plugin.as_str() {
+            "filter_moody" => 100.0 + (call % 2) as f64 * 100.0,
+            _ => 100.0,
+        };
+        let numbers = numbers(&asked.columns);
+        let codes = numbers.iter().map(|number| u32::from(*number < least));
+        let mut codes: Vec<u32> = codes.collect();
+        let mut reasons = vec!["too few processors".to_owned()];
+        match asked.plugin.as_str() {
+            "filter_half" => codes.truncate(numbers.len() / 2),
+            "filter_silent" => reasons[0].clear(),
+            _ => {}
+        }
+        Ok(Response::new(v1::Verdicts { codes, reasons }))
+    }
 }
 
 fn start() -> (Runtime, String) {
@@ -112,10 +137,20 @@ fn good_services_pass_and_each_fault_is_found_by_its_name() {
         ("queue", &["order"]),
         ("infinite", &["numbers"]),
         ("unknown", &["description"]),
+        ("filter", &[]),
+        ("filter_half", &["answers"]),
+        ("filter_silent", &["answers"]),
+        ("filter_moody", &["deterministic", "order"]),
     ] {
         let checks = check(&at(&address, plugin)).unwrap();
         assert_eq!(failures(&checks), expected, "{plugin}: {checks:?}");
     }
+    let checks = check(&at(&address, "filter_moody")).unwrap();
+    let mind = checks.iter().find(|check| check.name == "deterministic");
+    assert!(
+        mind.unwrap().says.contains("changes its mind about host"),
+        "{checks:?}"
+    );
     let checks = check(&at(&address, "unknown")).unwrap();
     assert!(checks[0].says.contains("unknown plugin"), "{checks:?}");
 }

@@ -3,11 +3,11 @@
 use ebbtide_model::Resources;
 use ebbtide_wasm::{
     CompiledPlugin, Grants, PluginSettings, Sandbox, SandboxLimits, WasmCostModule, WasmError,
-    WasmWeigher,
+    WasmFilter, WasmWeigher,
 };
 use ebbtide_weigher_api::{
-    Column, Details, Fact, FactColumn, HostBatch, PreemptibleRows, RequestDetails, RequestView,
-    Weigher, WeigherError,
+    Column, Details, Fact, FactColumn, FilterError, FilterVerdicts, HostBatch, HostFilter,
+    PreemptibleRows, RequestDetails, RequestView, Weigher, WeigherError,
 };
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -64,6 +64,11 @@ pub(crate) fn cost_guest() -> &'static CompiledPlugin {
     GUEST.get_or_init(|| sandbox().compile(&guest(Some("cost"))).unwrap())
 }
 
+pub(crate) fn filter_guest() -> &'static CompiledPlugin {
+    static GUEST: OnceLock<CompiledPlugin> = OnceLock::new();
+    GUEST.get_or_init(|| sandbox().compile(&guest(Some("filter"))).unwrap())
+}
+
 pub(crate) fn settings(pairs: &[(&str, &str)]) -> PluginSettings {
     pairs
         .iter()
@@ -105,8 +110,28 @@ pub(crate) fn weigh_with(
     len: usize,
     facts: &[(Fact, FactColumn)],
 ) -> Result<Vec<f64>, WeigherError> {
+    let mut out = vec![f64::NAN; len];
+    ask(weigher.needs(), len, facts, |request, hosts| {
+        weigher.weigh(request, hosts, &mut out)
+    })?;
+    Ok(out)
+}
+
+/// What a filter answers about so many hosts: how many processors are free is 0, 1, 2 …
+pub(crate) fn filter(filter: &WasmFilter, len: usize) -> Result<FilterVerdicts, FilterError> {
+    ask(filter.needs(), len, &[], |request, hosts| {
+        filter.filter(request, hosts)
+    })
+}
+
+fn ask<T>(
+    needs: &[Column],
+    len: usize,
+    facts: &[(Fact, FactColumn)],
+    ask: impl FnOnce(&RequestView<'_>, &HostBatch<'_>) -> T,
+) -> T {
     let mut columns: [Vec<f64>; Column::COUNT] = Default::default();
-    for column in weigher.needs() {
+    for column in needs {
         columns[column.index()] = (0..len).map(|host| host as f64).collect();
     }
     let offsets: Vec<u32> = (0..=len as u32).map(|host| host * 2).collect();
@@ -134,11 +159,10 @@ pub(crate) fn weigh_with(
             flavor: "m1",
             extra_specs: &[("hw:cpu_policy", "dedicated")],
             image_id: Some("image-1"),
+            scheduler_hints: &[],
         },
     };
-    let mut out = vec![f64::NAN; len];
-    weigher.weigh(&request, &hosts, &mut out)?;
-    Ok(out)
+    ask(&request, &hosts)
 }
 
 /// What goes wrong when it weighs three hosts.

@@ -4,5 +4,6 @@
 mod contract;
 mod costs;
 mod files;
+mod filters;
 mod kit;
 mod violations;

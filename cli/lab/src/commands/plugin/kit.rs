@@ -2,7 +2,7 @@
 
 use super::{BenchArgs, FileArgs, Grant, Lang, NewArgs, TemplateKind};
 use ebbtide_plugin_kit::{
-    Check, CheckOutcome, KitError, Language, NewProject, PluginLocation, Subject,
+    Check, CheckOutcome, KitError, Language, NewProject, PluginLocation, ProjectKind, Subject,
 };
 use ebbtide_runtime::clock;
 use ebbtide_shell::Context;
@@ -18,6 +18,9 @@ fn refused(error: &KitError) -> CliError {
         KitError::Io { .. } => "name a file that can be read, or a place that can be written to",
         KitError::Exists(_) => "choose another name, or another place with --into",
         KitError::Name(_) => "for example: ebbtide-lab plugin new spread_racks",
+        KitError::NoTemplate => {
+            "for example: ebbtide-lab plugin new --kind filter --lang rust NAME"
+        }
         KitError::Service(_) => "start the service, or look at --address and --plugin",
         KitError::Plugin(_) | KitError::Failed(_) => {
             "`ebbtide-lab plugin check FILE` says what is wrong with it"
@@ -66,7 +69,11 @@ pub(super) fn new(context: &mut Context, args: NewArgs) -> Result<(), CliError> 
     let into = args.into.unwrap_or_else(|| PathBuf::from(&args.name));
     let project = NewProject {
         name: args.name,
-        is_cost_module: args.kind == TemplateKind::Cost,
+        kind: match args.kind {
+            TemplateKind::Weigher => ProjectKind::Weigher,
+            TemplateKind::Cost => ProjectKind::CostModule,
+            TemplateKind::Filter => ProjectKind::Filter,
+        },
         language: match args.lang {
             Lang::Rust => Language::Rust,
             Lang::Go => Language::Go,

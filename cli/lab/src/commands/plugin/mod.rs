@@ -75,6 +75,8 @@ pub enum TemplateKind {
     Weigher,
     /// Says what victims cost.
     Cost,
+    /// Says which hosts pass; in Rust and Python.
+    Filter,
 }
 
 /// In which language.

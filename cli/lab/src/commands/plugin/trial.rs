@@ -248,6 +248,9 @@ fn show(
         json,
         none: "no host passes the filters",
     })?;
+    if kind == PluginKind::Filter {
+        refusals(context, name, tried);
+    }
     let verdict = match chosen(today) == chosen(tried) {
         true => format!("Chosen both times: {}.", chosen(today)),
         false => format!(
@@ -258,6 +261,28 @@ fn show(
     };
     context.output.say(&verdict);
     Ok(())
+}
+
+/// What a filter refused for the first server.
+fn refusals(context: &mut Context, name: &str, tried: &Decision) {
+    let steps = tried.explanation.instances.first();
+    let mut steps = steps.iter().flat_map(|instance| &instance.filters);
+    let Some(step) = steps.find(|step| step.filter == name) else {
+        context
+            .output
+            .say(&format!("{name} was not asked: no host was left for it."));
+        return;
+    };
+    let refused = step.before - step.after;
+    context.output.say(&format!(
+        "{name} refused {refused} of {} hosts.",
+        step.before
+    ));
+    for host in &step.dropped {
+        context
+            .output
+            .say(&format!("  {}: {}", host.host, host.reason));
+    }
 }
 
 fn chosen(decision: &Decision) -> String {

@@ -13,7 +13,7 @@ mod phases;
 mod survey;
 mod weigh;
 
-use crate::filters::{FilterResult, FilteredHosts, Pipeline, count};
+use crate::filters::{FilterPlugins, FilterResult, FilteredHosts, Pipeline, count};
 use crate::plugins::DecideFailure;
 use crate::ranking::{
     RankedCandidate, RankedPlace, Ranking, Tier, Tools, append_weighed, exact_places, rank_solved,
@@ -56,7 +56,7 @@ fn simple(
     state: &DecisionState<'_>,
     pipeline: &Pipeline,
 ) -> Result<PlacementStep, DecideFailure> {
-    let FilterResult { hosts, steps } = pipeline.next(state);
+    let FilterResult { hosts, steps } = pipeline.next(plugins(tools), state)?;
     let passed = count(&hosts);
     let ranking = tools.rank(state, places(state, hosts))?;
     Ok(PlacementStep {
@@ -64,6 +64,11 @@ fn simple(
         passed,
         ranking,
     })
+}
+
+/// The operator's filters of this attempt.
+pub(crate) fn plugins<'e>(tools: &Tools<'e>) -> FilterPlugins<'e> {
+    FilterPlugins::new(tools.engine, tools.broken)
 }
 
 fn places(state: &DecisionState<'_>, hosts: Vec<HostIndex>) -> Vec<RankedCandidate> {
@@ -81,7 +86,7 @@ fn tiered(
     wanted: &[CompactDemand<'_>],
 ) -> Result<PlacementStep, DecideFailure> {
     let mut room = None;
-    let FilteredHosts { hosts, steps } = pipeline.next_set(state, |hosts| {
+    let FilteredHosts { hosts, steps } = pipeline.next_set(plugins(tools), state, |hosts| {
         let fits = fitting(hosts, wanted, state, survey::FULL, Tier::Room);
         let passed = if state.ask.preemptible() {
             fits.clone()
@@ -90,7 +95,7 @@ fn tiered(
         };
         room = Some(fits);
         passed
-    });
+    })?;
     let done = |ranking| {
         let passed = u32::try_from(hosts.count()).unwrap_or(u32::MAX);
         Ok(PlacementStep {
@@ -216,21 +221,24 @@ fn evict(
 
 /// The hosts that may take one more instance, each with a lower bound of its eviction cost. `None`
 /// if that requires pricing every instance.
+///
+/// # Errors
+/// The failure of a plugin.
 pub(crate) fn lower_bounds(
     tools: &mut Tools<'_>,
     state: &DecisionState<'_>,
     pipeline: &Pipeline,
-) -> Option<Vec<(HostIndex, EvictionCost)>> {
-    let wanted = survey::wanted(state).filter(|_| tools.fast)?;
-    let clock = Clock::new(tools.engine, tools.broken, state)?;
-    let passed = pipeline.next_set(state, |hosts| with_capacity(hosts, &wanted, state));
-    Some(evict::lower_bounds(
-        tools,
-        state,
-        &passed.hosts,
-        &wanted,
-        &clock,
-    ))
+) -> Result<Option<Vec<(HostIndex, EvictionCost)>>, DecideFailure> {
+    let Some(wanted) = survey::wanted(state).filter(|_| tools.fast) else {
+        return Ok(None);
+    };
+    let Some(clock) = Clock::new(tools.engine, tools.broken, state) else {
+        return Ok(None);
+    };
+    let capacity = |hosts: &HostSet| with_capacity(hosts, &wanted, state);
+    let passed = pipeline.next_set(plugins(tools), state, capacity)?;
+    let bounds = evict::lower_bounds(tools, state, &passed.hosts, &wanted, &clock);
+    Ok(Some(bounds))
 }
 
 /// Those of `hosts` that hold the request in h_n.
@@ -259,10 +267,10 @@ pub(crate) fn alternates(
     let mut hosts = match wanted {
         Some(wanted) => {
             let full = |hosts: &HostSet| fitting(hosts, &wanted, state, survey::FULL, Tier::Room);
-            pipeline.next_set(state, full).hosts
+            pipeline.next_set(plugins(tools), state, full)?.hosts
         }
         None => {
-            let places = places(state, pipeline.next(state).hosts);
+            let places = places(state, pipeline.next(plugins(tools), state)?.hosts);
             let mut hosts = state.table.known().none_like();
             for place in places.iter().filter(|place| place.tier == Tier::Room) {
                 hosts.set(place.host.at());

@@ -3,7 +3,7 @@
 //! One filter a file, all of them in [`STATIC`] and [`DYNAMIC`], in the order in which they run.
 //! Those of the first list do not depend on what the request has done so far and run once a
 //! request; those of the second run for each of its instances. They stop after the first that
-//! leaves nothing, as Nova does.
+//! leaves nothing, as Nova does. The operator's filters ([`plugins`]) come behind all of them.
 //!
 //! A host that the request forces skips every filter but the one that keeps only forced hosts, and
 //! capacity: an administrator may force a request onto a host that is disabled, down, in another
@@ -16,16 +16,20 @@ mod availability_zone;
 mod capacity;
 mod enabled_and_up;
 mod hosts;
+mod plugins;
 mod traits;
 
 pub(crate) use anti_affinity::most_members;
+pub(crate) use plugins::FilterPlugins;
 
 use crate::EligibleHosts;
 use crate::HostTable;
+use crate::plugins::DecideFailure;
 use crate::state::DecisionState;
 use crate::table::HostIndex;
 use ebbtide_model::decision::{DroppedHost, FilterStep};
 use ebbtide_model::host_set::HostSet;
+use plugins::FilterAnswers;
 
 pub(crate) trait Filter: Sync {
     /// Its name in explanations.
@@ -128,6 +132,7 @@ pub(crate) struct FilteredHosts {
 pub(crate) struct Pipeline {
     once: FilteredHosts,
     sample: usize,
+    answers: FilterAnswers,
 }
 
 impl Pipeline {
@@ -141,7 +146,11 @@ impl Pipeline {
             Some(eligible) => keep_eligible(&mut once, eligible),
             None => run_on_set(STATIC, state, &mut once, sample),
         }
-        Self { once, sample }
+        Self {
+            once,
+            sample,
+            answers: FilterAnswers::default(),
+        }
     }
 
     /// The same, host by host.
@@ -162,7 +171,11 @@ impl Pipeline {
         if let Some(eligible) = state.ask.eligible {
             keep_eligible(&mut once, eligible);
         }
-        Self { once, sample }
+        Self {
+            once,
+            sample,
+            answers: FilterAnswers::default(),
+        }
     }
 
     /// The hosts that the static filters let pass.
@@ -171,28 +184,53 @@ impl Pipeline {
     }
 
     /// The hosts that may take the next instance.
-    pub(crate) fn next(&self, state: &DecisionState<'_>) -> FilterResult {
+    ///
+    /// # Errors
+    /// The failure of a plugin.
+    pub(crate) fn next(
+        &self,
+        plugins: FilterPlugins<'_>,
+        state: &DecisionState<'_>,
+    ) -> Result<FilterResult, DecideFailure> {
         let start = FilterResult {
             hosts: state.table.in_order(&self.once.hosts),
             steps: self.once.steps.clone(),
         };
-        run(DYNAMIC, state, start, self.sample)
+        let passed = run(DYNAMIC, state, start, self.sample);
+        self.answers.run(plugins, state, passed, self.sample)
     }
 
     /// The hosts that may take the next instance; `capacity` returns those of a set that have the
     /// capacity.
+    ///
+    /// # Errors
+    /// The failure of a plugin.
     pub(crate) fn next_set(
         &self,
+        plugins: FilterPlugins<'_>,
         state: &DecisionState<'_>,
         capacity: impl FnOnce(&HostSet) -> HostSet,
-    ) -> FilteredHosts {
+    ) -> Result<FilteredHosts, DecideFailure> {
         let mut passed = self.once.clone();
         run_on_set(&DYNAMIC[..CAPACITY], state, &mut passed, self.sample);
         if !passed.hosts.is_empty() {
             let left = capacity(&passed.hosts);
             note(DYNAMIC[CAPACITY], state, &mut passed, left, self.sample);
         }
-        passed
+        if plugins.is_idle(state) {
+            return Ok(passed);
+        }
+        let start = FilterResult {
+            hosts: state.table.in_order(&passed.hosts),
+            steps: passed.steps,
+        };
+        let left = self.answers.run(plugins, state, start, self.sample)?;
+        let mut hosts = passed.hosts.none_like();
+        left.hosts.iter().for_each(|host| hosts.set(host.at()));
+        Ok(FilteredHosts {
+            hosts,
+            steps: left.steps,
+        })
     }
 }
 

@@ -95,6 +95,14 @@ fn by_class(
     FactColumn::Numbers(hosts.iter().map(value).collect())
 }
 
+/// What normal instances use of a resource class, and what no eviction frees.
+pub(super) fn used_normal(table: &HostTable, hosts: &[HostIndex], class: &str) -> Vec<f64> {
+    let class: Option<ResourceClass> = class.parse().ok();
+    let columns = class.and_then(|class| table.class(&class));
+    let used = |host: &HostIndex| columns.map_or(0, |columns| columns.normal[host.at()]) as f64;
+    hosts.iter().map(used).collect()
+}
+
 /// The host's aggregates as JSON.
 fn aggregates(table: &HostTable, host: HostIndex) -> String {
     let sets = table.aggregate_sets();

@@ -7,6 +7,7 @@
 mod choice;
 mod columns;
 pub(crate) mod facts;
+mod filter_batch;
 mod first_fit;
 mod nova;
 mod tiered;
@@ -14,8 +15,9 @@ mod weights;
 
 pub(crate) use choice::DecisionRng;
 pub(crate) use columns::Batch;
+pub(crate) use filter_batch::FilterBatch;
 pub(crate) use tiered::{SolvedHosts, exact_places, rank_solved};
-pub(crate) use weights::{HostWeights, has_own_multipliers, weigh};
+pub(crate) use weights::{HostWeights, has_own_multipliers, request_view, weigh};
 
 use crate::plugins::{DecideFailure, FailedPlugins};
 use crate::state::DecisionState;

@@ -111,21 +111,6 @@ fn run(
     batch: &Batch,
 ) -> Result<Part, DecideFailure> {
     let weigher = used.weigher.as_ref();
-    let flavor = state.ask.flavor;
-    let extra_specs = flavor.iter().flat_map(|flavor| &flavor.extra_specs);
-    let extra_specs: Vec<(&str, &str)> =
-        extra_specs.map(|(k, v)| (k.as_str(), v.as_str())).collect();
-    let request = RequestView {
-        project_id: state.ask.project_id,
-        resources: state.ask.resources,
-        preemptible: state.ask.preemptible(),
-        group_policy: state.ask.policy(),
-        details: RequestDetails {
-            flavor: flavor.map_or("", |flavor| &flavor.name),
-            extra_specs: &extra_specs,
-            image_id: None,
-        },
-    };
     let hosts = HostBatch {
         len: places.len(),
         columns: &batch.columns,
@@ -137,8 +122,7 @@ fn run(
     };
     // What a weigher forgets to write is not a weight either.
     let mut raw = vec![f64::NAN; places.len()];
-    weigher
-        .weigh(&request, &hosts, &mut raw)
+    request_view(state, |request| weigher.weigh(request, &hosts, &mut raw))
         .map_err(|error| DecideFailure::Weigher(place, format!("failed: {error}")))?;
     if let Some(bad) = raw.iter().position(|x| !x.is_finite()) {
         let host = state.table.host_name(places[bad].host);
@@ -156,6 +140,29 @@ fn run(
         raw,
         normalised,
         multiplier,
+    })
+}
+
+/// The request as plugins see it.
+pub(crate) fn request_view<T>(
+    state: &DecisionState<'_>,
+    ask: impl FnOnce(&RequestView<'_>) -> T,
+) -> T {
+    let flavor = state.ask.flavor;
+    let extra_specs = flavor.iter().flat_map(|flavor| &flavor.extra_specs);
+    let extra_specs: Vec<(&str, &str)> =
+        extra_specs.map(|(k, v)| (k.as_str(), v.as_str())).collect();
+    ask(&RequestView {
+        project_id: state.ask.project_id,
+        resources: state.ask.resources,
+        preemptible: state.ask.preemptible(),
+        group_policy: state.ask.policy(),
+        details: RequestDetails {
+            flavor: flavor.map_or("", |flavor| &flavor.name),
+            extra_specs: &extra_specs,
+            image_id: None,
+            scheduler_hints: &[],
+        },
     })
 }
 

@@ -9,6 +9,7 @@ mod classes;
 mod decisions;
 mod eligible_hosts;
 mod explanations;
+mod filter_plugins;
 mod filters;
 mod groups;
 mod joint;

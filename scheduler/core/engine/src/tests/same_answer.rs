@@ -6,7 +6,9 @@ use crate::{Budgets, Engine, EngineConfig, HostTable, Instance, RankingPolicy, W
 use ebbtide_model::{
     GroupPolicy, HostHealth, LifeGroup, LifeTable, LifeTables, PlacementRequest, ResourceClass,
 };
-use ebbtide_weigher_api::{Column, HostBatch, RequestView, Weigher, WeigherError};
+use ebbtide_weigher_api::{
+    Column, FilterError, FilterVerdicts, HostBatch, HostFilter, RequestView, Weigher, WeigherError,
+};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -252,6 +254,33 @@ fn lifetimes() -> LifeTables {
     LifeTables::new(even(20.0), vec![(zone, even(50.0)), (flavor, even(3.0))])
 }
 
+/// Refuses hosts by how many normal instances they have.
+struct EveryThird;
+
+impl HostFilter for EveryThird {
+    fn name(&self) -> &str {
+        "every_third"
+    }
+
+    fn needs(&self) -> &[Column] {
+        &[Column::NumInstances]
+    }
+
+    fn filter(
+        &self,
+        _: &RequestView<'_>,
+        hosts: &HostBatch<'_>,
+    ) -> Result<FilterVerdicts, FilterError> {
+        let mut verdicts = FilterVerdicts::pass(hosts.len);
+        for (at, instances) in hosts.column(Column::NumInstances)?.iter().enumerate() {
+            if instances % 3.0 == 2.0 {
+                verdicts.refuse(at, "a third one");
+            }
+        }
+        Ok(verdicts)
+    }
+}
+
 fn any_engine() -> impl Strategy<Value = Engine> {
     let policy = prop_oneof![
         6 => Just(RankingPolicy::Tiered),
@@ -282,31 +311,41 @@ fn any_engine() -> impl Strategy<Value = Engine> {
         period,
         prop_oneof![Just(0_u32), Just(3), Just(10)],
         prop::bool::weighted(0.1),
+        prop::bool::weighted(0.3),
     )
-        .prop_map(|(policy, weighers, module, period, listed, shuffle)| {
-            let mut config = EngineConfig {
-                policy,
-                cost_module: module.to_owned(),
-                period_seconds: period,
-                explain_hosts: listed,
-                explain_dropped: listed / 2,
-                shuffle_best_same_weighed_hosts: shuffle,
-                lifetimes: Some(lifetimes()),
-                interruptions: Some(lifetimes()),
-                ..EngineConfig::default()
-            };
-            if let Some(weighers) = weighers {
-                config.weighers = weighers
-                    .into_iter()
-                    .map(|(name, multiplier)| WeigherConfig {
-                        name: name.to_owned(),
-                        multiplier: Some(multiplier),
-                        on_failure: None,
-                    })
-                    .collect();
-            }
-            Engine::with_plugins(config, vec![Arc::new(Plugin)], Vec::new()).unwrap()
-        })
+        .prop_map(
+            |(policy, weighers, module, period, listed, shuffle, filtered)| {
+                let mut config = EngineConfig {
+                    policy,
+                    cost_module: module.to_owned(),
+                    period_seconds: period,
+                    explain_hosts: listed,
+                    explain_dropped: listed / 2,
+                    shuffle_best_same_weighed_hosts: shuffle,
+                    lifetimes: Some(lifetimes()),
+                    interruptions: Some(lifetimes()),
+                    ..EngineConfig::default()
+                };
+                if let Some(weighers) = weighers {
+                    config.weighers = weighers
+                        .into_iter()
+                        .map(|(name, multiplier)| WeigherConfig {
+                            name: name.to_owned(),
+                            multiplier: Some(multiplier),
+                            on_failure: None,
+                        })
+                        .collect();
+                }
+                let filter: Arc<dyn HostFilter> = Arc::new(EveryThird);
+                let filters = if filtered {
+                    vec![(filter, None)]
+                } else {
+                    Vec::new()
+                };
+                let engine = Engine::with_plugins(config, vec![Arc::new(Plugin)], Vec::new());
+                engine.unwrap().with_filters(filters)
+            },
+        )
 }
 
 proptest! {

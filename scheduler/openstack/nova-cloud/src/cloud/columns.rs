@@ -89,6 +89,12 @@ impl HostColumns {
         }
     }
 
+    /// How much of a class consumers hold on a host that can be evicted.
+    pub(crate) fn evictable(&self, class: &str, at: usize) -> i64 {
+        let cell = self.classes.get(class).and_then(|cells| cells.get(at));
+        cell.map_or(0, |cell| i64::from(cell.free_normal) - i64::from(cell.free))
+    }
+
     /// Sets a host's traits; `None`: they were never read.
     pub(crate) fn set_traits<'a>(
         &mut self,

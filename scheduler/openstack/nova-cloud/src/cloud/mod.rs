@@ -42,6 +42,7 @@ use ebbtide_engine::{Engine, EngineConfig, HostNumber, HostTable};
 use ebbtide_evacuation::Lifetimes;
 use ebbtide_model::flavor::DEFAULT_GRACE;
 use ebbtide_model::{GroupId, Money, Seconds};
+use ebbtide_nova::filters::FilterPlugins;
 use ebbtide_nova::model::{Aggregate, Options, Service};
 use ebbtide_nova::table::{self, HostSet};
 use ebbtide_nova::weighing::Plugins;
@@ -98,6 +99,8 @@ impl Default for CloudSettings {
 pub struct DecisionPlugins {
     /// Weighers behind Nova's own.
     pub weighers: Plugins,
+    /// Filters behind Nova's own.
+    pub filters: FilterPlugins,
     /// Cost modules that are not built in.
     pub cost_modules: CostModules,
     /// The name of the cost module.
@@ -105,12 +108,12 @@ pub struct DecisionPlugins {
 }
 
 impl DecisionPlugins {
-    /// The weighers, and the settings with the cost module.
-    fn apply(self, settings: &CloudSettings) -> (Plugins, CloudSettings) {
+    /// The weighers, the filters, and the settings with the cost module.
+    fn apply(self, settings: &CloudSettings) -> (Plugins, FilterPlugins, CloudSettings) {
         let mut settings = settings.clone();
         settings.engine.cost_module = self.cost_module;
         settings.cost_modules = self.cost_modules;
-        (self.weighers, settings)
+        (self.weighers, self.filters, settings)
     }
 }
 
@@ -255,15 +258,20 @@ impl Cloud {
         shadow: Option<DecisionPlugins>,
     ) -> Result<(), CloudError> {
         let rules = shadow.map(|shadow| {
-            let (weighers, settings) = shadow.apply(&self.settings);
+            let (weighers, filters, settings) = shadow.apply(&self.settings);
             let engine = engine(&settings)?;
-            Ok::<_, CloudError>(Arc::new(ShadowRules { weighers, engine }))
+            Ok::<_, CloudError>(Arc::new(ShadowRules {
+                weighers,
+                filters,
+                engine,
+            }))
         });
         let rules = rules.transpose()?;
-        let (weighers, settings) = deciding.apply(&self.settings);
+        let (weighers, filters, settings) = deciding.apply(&self.settings);
         self.engine = engine(&settings)?;
         self.settings = settings;
         self.table.set_plugins(weighers);
+        self.table.set_filter_plugins(filters);
         self.shadow = rules;
         Ok(())
     }

@@ -9,7 +9,7 @@ use crate::shadow::ShadowRules;
 use ebbtide_model::decision::{
     DroppedHost, FilterCount, FilterStep, InstanceExplanation, RankedHost, Weight,
 };
-use ebbtide_nova::model::{Options, RequestSpec};
+use ebbtide_nova::model::{HostState, Options, RequestSpec};
 use ebbtide_nova::schedule::{FilterRecord, HostWeights, InstanceRecord};
 use ebbtide_nova::states::HostStateList;
 use ebbtide_nova::table::HostSet;
@@ -96,6 +96,11 @@ impl SchedulingRecord {
             let known = sort.best.iter().find(|(host, _)| *host == chosen);
             ranked.push((chosen, known.map(|(_, total)| *total)));
         }
+        let problems = sort
+            .filters()
+            .iter()
+            .filter_map(|step| step.problem.clone());
+        warnings.extend(problems);
         let hosts: Vec<usize> = ranked.iter().map(|(host, _)| *host).collect();
         let weights = sort.weights(&hosts, &record.states, &self.spec, &self.options);
         let ranking = ranked.into_iter().zip(weights);
@@ -103,7 +108,11 @@ impl SchedulingRecord {
             filters: sort
                 .filters()
                 .iter()
-                .map(|step| self.step(step, record))
+                .map(|step| {
+                    let novas =
+                        |state: &HostState| reason(step.filter, state, &self.spec, self.now);
+                    filter_step(step, &record.states, novas)
+                })
                 .collect(),
             ranking: ranking
                 .map(|((host, total), weights)| {
@@ -114,21 +123,27 @@ impl SchedulingRecord {
             ranked: count(sort.passing),
         }
     }
+}
 
-    fn step(&self, step: &FilterRecord, record: &InstanceRecord) -> FilterStep {
-        let dropped = step.dropped.iter().map(|at| {
-            let state = record.states.get(*at);
-            DroppedHost {
-                host: state.host.clone(),
-                reason: reason(step.filter, state, &self.spec, self.now),
-            }
-        });
-        FilterStep {
-            filter: step.filter.to_owned(),
-            before: count(step.before),
-            after: count(step.after),
-            dropped: dropped.collect(),
+/// What a filter did, as explanations have it. `reason`: why one of Nova's filters dropped a host.
+pub(crate) fn filter_step(
+    step: &FilterRecord,
+    states: &impl HostStateList,
+    reason: impl Fn(&HostState) -> String,
+) -> FilterStep {
+    let dropped = step.dropped.iter().enumerate().map(|(place, at)| {
+        let state = states.get(*at);
+        let own = step.reasons.get(place).cloned();
+        DroppedHost {
+            host: state.host.clone(),
+            reason: own.unwrap_or_else(|| reason(state)),
         }
+    });
+    FilterStep {
+        filter: step.filter.to_owned(),
+        before: count(step.before),
+        after: count(step.after),
+        dropped: dropped.collect(),
     }
 }
 

@@ -9,6 +9,7 @@ use crate::candidates::{CandidateHosts, CandidateOffer, PlacementQuery, candidat
 use crate::cloud::follow::requested;
 use crate::cloud::{Cloud, HostStateKind};
 use crate::expected::ExpectedInstances;
+use crate::explain::filter_step;
 use crate::facts::Allocations;
 use crate::scheduling::SelectedHost;
 use ebbtide_engine::{EligibleDecision, EligibleHosts, EligibleRequest, Engine, EngineError};
@@ -171,7 +172,16 @@ impl Cloud {
         if sorted.hosts.is_empty() {
             let filters = sorted.record.filters.iter();
             let steps: Vec<String> = filters
-                .map(|step| format!("{}: {} to {}", step.filter, step.before, step.after))
+                .map(|step| {
+                    let counted = format!("{}: {} to {}", step.filter, step.before, step.after);
+                    let first = step.dropped.first().zip(step.reasons.first());
+                    match first {
+                        None => counted,
+                        Some((at, why)) => {
+                            format!("{counted}, {}: {why}", states.get(*at).host)
+                        }
+                    }
+                })
                 .collect();
             let text = format!(
                 "of {before} hosts that would have room none passes Nova's filters ({})",
@@ -311,7 +321,8 @@ impl RequestPlanner<'_> {
     }
 
     fn plan(&self, decision: EligibleDecision) -> Result<PreemptionPlan, NoPlan> {
-        let explanation = decision.explanation;
+        let mut explanation = decision.explanation;
+        self.explain_plugins(&mut explanation);
         let placements = match decision.outcome {
             DecisionOutcome::Placed(placements) => placements,
             DecisionOutcome::NoValidHost(refusal) => {
@@ -352,6 +363,23 @@ impl RequestPlanner<'_> {
             explanation,
             shadow: None,
         })
+    }
+
+    /// The steps of the operator's filters come before those of the engine, which was given only
+    /// the hosts that passed.
+    fn explain_plugins(&self, explanation: &mut Explanation) {
+        let own = &self.cloud.options().filter_plugins;
+        let steps = self.sorted.record.filters.iter();
+        let steps: Vec<_> = steps.filter(|step| own.has(step.filter)).collect();
+        let problems = steps.iter().filter_map(|step| step.problem.clone());
+        explanation.warnings.extend(problems);
+        for instance in &mut explanation.instances {
+            let told = steps.iter().map(|step| {
+                let unnamed = |_: &HostState| String::new();
+                filter_step(step, &self.states, unnamed)
+            });
+            instance.filters.splice(0..0, told);
+        }
     }
 
     fn instance(&self, placement: &Placement) -> Option<PlannedInstance> {

@@ -13,6 +13,7 @@
 mod comparing;
 mod deciding;
 mod explaining;
+mod filters;
 mod following;
 mod groups;
 mod kit;

@@ -139,6 +139,13 @@ impl Plugin for Silent {
     ) -> Result<Response<asked::Numbers>, Status> {
         std::future::pending().await
     }
+
+    async fn filter(
+        &self,
+        _: tonic::Request<asked::FilterRequest>,
+    ) -> Result<tonic::Response<asked::Verdicts>, tonic::Status> {
+        Err(tonic::Status::unimplemented("no filter"))
+    }
 }
 
 #[tokio::test]

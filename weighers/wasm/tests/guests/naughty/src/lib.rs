@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant, SystemTime};
 
-#[cfg(not(feature = "cost"))]
+#[cfg(not(any(feature = "cost", feature = "filter")))]
 mod weigher;
+#[cfg(feature = "filter")]
+mod filter;
 #[cfg(feature = "cost")]
 mod cost;
 
