@@ -1,4 +1,4 @@
-"""Weighers and cost modules for Ebbtide in Python, as a service.
+"""Weighers, cost modules and filters for Ebbtide in Python, as a service.
 
 The contract in words is docs/plugins/plugins.md of Ebbtide. A weigher in full:
 
@@ -12,7 +12,7 @@ The contract in words is docs/plugins/plugins.md of Ebbtide. A weigher in full:
 
     serve({'last_rack': LastRack}, 'unix:/run/last_rack.sock')
 """
-from .kit import Candidates, CostModule, Hosts, Request, Weigher
+from .kit import Candidates, CostModule, Filter, Hosts, Request, Weigher
 from .service import Running, serve, start
 
-__all__ = ['Candidates', 'CostModule', 'Hosts', 'Request', 'Running', 'Weigher', 'serve', 'start']
+__all__ = ['Candidates', 'CostModule', 'Filter', 'Hosts', 'Request', 'Running', 'Weigher', 'serve', 'start']

@@ -30,7 +30,8 @@ class Request:
         self.preemptible = preemptible
         # What one instance takes, by resource class.
         self.resources = dict(resources or {})
-        # flavor, image_id, group_policy, extra_spec:KEY. What is not known is not there.
+        # flavor, image_id, group_policy, extra_spec:KEY, scheduler_hint:KEY. What is not known is not
+        # there.
         self.properties = dict(properties or {})
 
 
@@ -69,4 +70,12 @@ class CostModule(_Plugin):
 
     def cost(self, candidates):
         """One cost for each candidate, 0 to 10^9."""
+        raise NotImplementedError
+
+
+class Filter(_Plugin):
+    """Says which hosts pass."""
+
+    def filter(self, request, hosts):
+        """For each host None (or True) if it passes, else why not, as text."""
         raise NotImplementedError

@@ -1,9 +1,9 @@
-"""Nova's own weighers, and those that operators have written for Nova, unmodified.
+"""Nova's own weighers and filters, and those that operators have written for Nova, unmodified.
 
     ebbtide-nova-weighers --listen unix:/run/ebbtide/nova.sock --config-file /etc/nova/nova.conf \\
-        --weigher nova.scheduler.weights.ram.RAMWeigher --weigher my.module.MyWeigher
+        --weigher nova.scheduler.weights.ram.RAMWeigher --filter my.module.MyFilter
 
-A weigher gets what it would get in Nova: HostState and RequestSpec objects of the installed Nova,
+A weigher or filter gets what it would get in Nova: HostState and RequestSpec objects of the installed Nova,
 filled with what Ebbtide knows of its hosts. What it does not know stays as Nova has it for a host
 that has told nothing: pci_stats, numa_topology, metrics, cpu_info, host_ip.
 """
@@ -13,7 +13,7 @@ import json
 import logging
 import uuid
 
-from .kit import Weigher
+from .kit import Filter, Weigher
 from .service import serve
 
 # Made-up instances, so that weighers can count the members of a server group on each host.
@@ -45,6 +45,24 @@ class NovaWeigher(Weigher):
         spec = _spec(request, hosts)
         weighed = [host_manager.weights.WeighedHost(state, 0.0) for state in states]
         return [float(weight) for weight in self.weigher.weigh_objects(weighed, spec)]
+
+
+class NovaFilter(Filter):
+    """One of Nova's filters as Ebbtide sees it. Nova's filters say yes or no; the reason is the
+    class that said no."""
+
+    needs = NovaWeigher.needs
+
+    def __init__(self, filter):
+        self.nova_filter = filter
+
+    def filter(self, request, hosts):
+        aggregates = _aggregates(hosts)
+        states = [_state(hosts, at, aggregates) for at in range(len(hosts))]
+        spec = _spec(request, hosts)
+        passed = {id(state) for state in self.nova_filter.filter_all(states, spec)}
+        reason = '%s does not let it pass' % type(self.nova_filter).__name__
+        return [None if id(state) in passed else reason for state in states]
 
 
 def _blank(name):
@@ -99,8 +117,10 @@ def _spec(request, hosts):
     """The request as Nova's scheduler has it."""
     from nova import objects
     specs = {key[len('extra_spec:'):]: value for key, value in request.properties.items() if key.startswith('extra_spec:')}
+    start = 'scheduler_hint:'
+    hints = {key[len(start):]: json.loads(values) for key, values in request.properties.items() if key.startswith(start)}
     spec = objects.RequestSpec(
-        project_id=request.project_id, num_instances=1, availability_zone=None, scheduler_hints={}, ignore_hosts=None, force_hosts=None,
+        project_id=request.project_id, num_instances=1, availability_zone=None, scheduler_hints=hints, ignore_hosts=None, force_hosts=None,
         force_nodes=None, numa_topology=None, pci_requests=None, instance_group=None, requested_destination=None,
         flavor=objects.Flavor(
             name=request.properties.get('flavor', ''), vcpus=request.resources.get('VCPU', 0), memory_mb=request.resources.get('MEMORY_MB', 0),
@@ -115,10 +135,10 @@ def _spec(request, hosts):
     return spec
 
 
-def _load(path):
+def _load(path, kind):
     module, _, name = path.rpartition('.')
     found = getattr(importlib.import_module(module), name)
-    return lambda: NovaWeigher(found())
+    return lambda: kind(found())
 
 
 def prepare(config_files=()):
@@ -131,21 +151,29 @@ def prepare(config_files=()):
 
 def weighers(paths):
     """What `serve` takes, by the full names of the classes."""
-    return {path: _load(path) for path in paths}
+    return {path: _load(path, NovaWeigher) for path in paths}
+
+
+def filters(paths):
+    """The same for filters: subclasses of nova.scheduler.filters.BaseHostFilter."""
+    return {path: _load(path, NovaFilter) for path in paths}
 
 
 def main():
     """The command ebbtide-nova-weighers."""
     parser = argparse.ArgumentParser(
-        prog='ebbtide-nova-weighers', description="Serves Nova's Python weighers to Ebbtide.",
+        prog='ebbtide-nova-weighers', description="Serves Nova's Python weighers and filters to Ebbtide.",
         epilog='In the scheduler: ebbtide plugin add my_weigher --address unix:/run/ebbtide/nova.sock --plugin my.module.MyWeigher')
     parser.add_argument('--listen', default='127.0.0.1:7480', help='HOST:PORT or unix:/PATH (default: %(default)s)')
-    parser.add_argument('--weigher', action='append', required=True, metavar='CLASS', help='full name of a class; may be repeated')
-    parser.add_argument('--config-file', action='append', default=[], help='nova.conf, for options that weighers read; may be repeated')
+    parser.add_argument('--weigher', action='append', default=[], metavar='CLASS', help='full name of a class; may be repeated')
+    parser.add_argument('--filter', action='append', default=[], metavar='CLASS', help='full name of a class; may be repeated')
+    parser.add_argument('--config-file', action='append', default=[], help='nova.conf, for options that classes read; may be repeated')
     asked = parser.parse_args()
+    if not asked.weigher and not asked.filter:
+        parser.error('name a --weigher or a --filter')
     logging.basicConfig(level=logging.INFO, format='%(asctime)s %(levelname)s %(name)s: %(message)s')
     prepare(asked.config_file)
-    plugins = weighers(asked.weigher)
+    plugins = {**weighers(asked.weigher), **filters(asked.filter)}
     for path, make in plugins.items():
         try:
             make()

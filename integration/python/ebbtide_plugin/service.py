@@ -1,4 +1,4 @@
-"""The service: asked over gRPC, answers with the numbers of your classes."""
+"""The service: asked over gRPC, answers with what your classes say."""
 import concurrent.futures
 import logging
 import signal
@@ -7,7 +7,7 @@ import threading
 import grpc
 
 from . import wire
-from .kit import Candidates, CostModule, Hosts, Request, Weigher
+from .kit import Candidates, CostModule, Filter, Hosts, Request, Weigher
 
 LOG = logging.getLogger('ebbtide_plugin')
 CONTRACT = '1.0'
@@ -44,9 +44,9 @@ class _Service:
                     raise _Refused(grpc.StatusCode.NOT_FOUND, 'there is no %r here; there are %s' % (
                         request.plugin, ', '.join(sorted(self.plugins))))
                 plugin = self.plugins[request.plugin]()
-                if not isinstance(plugin, (Weigher, CostModule)):
+                if not isinstance(plugin, (Weigher, CostModule, Filter)):
                     raise _Refused(
-                        grpc.StatusCode.FAILED_PRECONDITION, '%s is neither a Weigher nor a CostModule' % type(plugin).__name__)
+                        grpc.StatusCode.FAILED_PRECONDITION, '%s is no Weigher, no CostModule and no Filter' % type(plugin).__name__)
                 try:
                     plugin.configure(dict(request.settings))
                 except ValueError as error:
@@ -66,6 +66,9 @@ class _Service:
                 said.weigher.min = plugin.minimum
             if plugin.maximum is not None:
                 said.weigher.max = plugin.maximum
+        elif isinstance(plugin, Filter):
+            said.filter.SetInParent()
+            said.filter.needs.extend(plugin.needs)
         else:
             said.cost_module.unit = plugin.unit
             said.cost_module.needs.extend(plugin.needs)
@@ -76,10 +79,18 @@ class _Service:
         known = self.find(request)
         if not isinstance(known.plugin, Weigher):
             raise _Refused(grpc.StatusCode.FAILED_PRECONDITION, 'it is no weigher')
-        asked = Request(request.request.project_id, request.request.preemptible, request.request.resources, request.request.properties)
-        hosts = Hosts(request.len, zip(known.plugin.needs, map(wire.column, request.columns)))
+        asked, hosts = _question(known.plugin, request)
         with known.lock:
             return wire.Numbers(numbers=known.plugin.weigh(asked, hosts))
+
+    def filter(self, request):
+        known = self.find(request)
+        if not isinstance(known.plugin, Filter):
+            raise _Refused(grpc.StatusCode.FAILED_PRECONDITION, 'it is no filter')
+        asked, hosts = _question(known.plugin, request)
+        with known.lock:
+            answers = list(known.plugin.filter(asked, hosts))
+        return _verdicts(answers)
 
     def cost(self, request):
         known = self.find(request)
@@ -88,6 +99,25 @@ class _Service:
         candidates = Candidates(request.len, zip(known.plugin.needs, map(wire.column, request.columns)))
         with known.lock:
             return wire.Numbers(numbers=known.plugin.cost(candidates))
+
+
+def _question(plugin, request):
+    """What a weigher or a filter is asked."""
+    asked = Request(request.request.project_id, request.request.preemptible, request.request.resources, request.request.properties)
+    return asked, Hosts(request.len, zip(plugin.needs, map(wire.column, request.columns)))
+
+
+def _verdicts(answers):
+    """Answers as the contract has them: each reason once. A filter that answers False has given no
+    reason."""
+    places, codes = {}, []
+    for answer in answers:
+        if answer is None or answer is True:
+            codes.append(0)
+            continue
+        reason = 'no reason given' if answer is False else str(answer)
+        codes.append(places.setdefault(reason, len(places) + 1))
+    return wire.Verdicts(codes=codes, reasons=list(places))
 
 
 def _answer(function):
@@ -127,6 +157,7 @@ def start(plugins, address):
         'Describe': (service.describe, wire.DescribeRequest, wire.Description),
         'Weigh': (service.weigh, wire.WeighRequest, wire.Numbers),
         'Cost': (service.cost, wire.CostRequest, wire.Numbers),
+        'Filter': (service.filter, wire.FilterRequest, wire.Verdicts),
     }
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(wire.SERVICE, {
         name: grpc.unary_unary_rpc_method_handler(

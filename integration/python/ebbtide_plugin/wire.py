@@ -33,7 +33,9 @@ DescribeRequest = message('DescribeRequest')
 Description = message('Description')
 WeighRequest = message('WeighRequest')
 CostRequest = message('CostRequest')
+FilterRequest = message('FilterRequest')
 Numbers = message('Numbers')
+Verdicts = message('Verdicts')
 
 
 def column(sent):

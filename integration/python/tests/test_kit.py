@@ -88,7 +88,7 @@ class TheService(unittest.TestCase):
         self.assertEqual(self.refused('Weigh', broken), (grpc.StatusCode.INTERNAL, "KeyError: 'rack'"))
         self.assertEqual(
             self.refused('Describe', wire.DescribeRequest(plugin='nothing')),
-            (grpc.StatusCode.FAILED_PRECONDITION, 'object is neither a Weigher nor a CostModule'))
+            (grpc.StatusCode.FAILED_PRECONDITION, 'object is no Weigher, no CostModule and no Filter'))
         self.assertEqual(self.refused('Cost', wire.CostRequest(plugin='racks')), (grpc.StatusCode.FAILED_PRECONDITION, 'it is no cost module'))
 
     def test_many_may_ask_at_a_time(self):
