@@ -1,6 +1,7 @@
 //! AggregateImagePropertiesIsolation (`aggregate_image_properties_isolation.py`).
 
-use super::{Context, Filter, values};
+use super::contract::{Context, Filter};
+use super::values;
 use crate::fault::NovaException;
 use crate::model::{HostState, ImageProps, RequestSpec};
 

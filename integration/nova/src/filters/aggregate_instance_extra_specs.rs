@@ -1,6 +1,7 @@
 //! AggregateInstanceExtraSpecsFilter (`aggregate_instance_extra_specs.py`).
 
-use super::{Context, Filter, values};
+use super::contract::{Context, Filter};
+use super::values;
 use crate::fault::NovaException;
 use crate::model::{HostState, RequestSpec};
 use ebbtide_model::extra_specs_ops;

@@ -1,6 +1,7 @@
 //! AggregateIoOpsFilter (`io_ops_filter.py`).
 
-use super::{Context, Filter, values};
+use super::contract::{Context, Filter};
+use super::values;
 use crate::fault::NovaException;
 use crate::model::{HostState, RequestSpec};
 

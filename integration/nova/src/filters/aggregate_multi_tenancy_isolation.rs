@@ -1,6 +1,7 @@
 //! AggregateMultiTenancyIsolation (`aggregate_multitenancy_isolation.py`).
 
-use super::{Context, Filter, values};
+use super::contract::{Context, Filter};
+use super::values;
 use crate::fault::NovaException;
 use crate::model::{HostState, RequestSpec};
 use crate::release::Feature;

@@ -1,6 +1,6 @@
 //! AllHostsFilter.
 
-use super::{Context, Filter};
+use super::contract::{Context, Filter};
 use crate::fault::NovaException;
 use crate::model::{HostState, RequestSpec};
 

@@ -174,7 +174,7 @@ fn service(host: &HostState) -> Value {
 }
 
 /// `(host, node) ram: …`, the text of a host state.
-fn told(host: &HostState) -> String {
+fn state_text(host: &HostState) -> String {
     format!(
         "({}, {}) ram: {}MB disk: {}MB io_ops: {} instances: {}, allocation_candidates: {}",
         host.host,
@@ -405,9 +405,10 @@ pub(crate) fn attribute(host: &HostState, name: &str) -> Option<Value> {
         "__module__" => Value::from("nova.scheduler.host_manager"),
         "__weakref__" => Value::None,
         "__doc__" | "__dict__" => object(format!("<{name}>")),
-        _ if METHODS.contains(&name) => {
-            object(format!("<bound method HostState.{name} of {}>", told(host)))
-        }
+        _ if METHODS.contains(&name) => object(format!(
+            "<bound method HostState.{name} of {}>",
+            state_text(host)
+        )),
         _ if COMMON.contains(&name) => object(format!(
             "<method-wrapper '{name}' of HostState object at 0x000000000000>"
         )),

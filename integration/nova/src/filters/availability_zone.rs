@@ -1,6 +1,7 @@
 //! AvailabilityZoneFilter (`availability_zone_filter.py`), which Nova had up to 27.
 
-use super::{Context, Filter, values};
+use super::contract::{Context, Filter};
+use super::values;
 use crate::fault::NovaException;
 use crate::model::{HostState, RequestSpec};
 

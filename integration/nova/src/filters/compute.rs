@@ -1,7 +1,7 @@
 //! ComputeFilter: the host's service is enabled and up (`compute_filter.py`,
 //! `nova/servicegroup/drivers/db.py`).
 
-use super::{Context, Filter};
+use super::contract::{Context, Filter};
 use crate::fault::NovaException;
 use crate::model::{HostState, Options, RequestSpec};
 

@@ -1,6 +1,6 @@
 //! ImagePropertiesFilter (`image_props_filter.py`).
 
-use super::{Context, Filter};
+use super::contract::{Context, Filter};
 use crate::fault::NovaException;
 use crate::image::{Predicate, Version};
 use crate::model::{HostState, RequestSpec};

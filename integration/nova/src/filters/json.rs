@@ -1,6 +1,7 @@
 //! JsonFilter (`json_filter.py`).
 
-use super::{Context, Filter, attributes};
+use super::attributes;
+use super::contract::{Context, Filter};
 use crate::fault::NovaException;
 use crate::model::{HostState, RequestSpec};
 use crate::python::{Value, json};

@@ -13,7 +13,7 @@
 //! Source: `nova/scheduler/filters/numa_topology_filter.py`.
 
 use super::candidates::keep_good;
-use super::{Context, Filter};
+use super::contract::{Context, Filter};
 use crate::fault::NovaException;
 use crate::model::{HostState, InstanceNumaTopology, NumaTopology, RequestSpec};
 use crate::numa::{NumaFitLimits, PciNeeds, fit};

@@ -6,7 +6,7 @@
 //! `[filter_scheduler] pci_in_placement` shows in the candidates' mappings.
 
 use super::candidates::keep_good;
-use super::{Context, Filter};
+use super::contract::{Context, Filter};
 use crate::fault::NovaException;
 use crate::model::{HostState, RequestSpec};
 use crate::pci::{PciStats, ProviderMapping};

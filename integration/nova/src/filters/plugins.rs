@@ -1,78 +1,14 @@
-//! Filters that Nova does not have: the operator's. They run behind Nova's own, for each instance
-//! of a request, except for a rebuild and on forced hosts.
+//! Runs the operator's filters behind Nova's own, for each instance of a request, except for a
+//! rebuild and on forced hosts.
 
 use crate::filtering::FilterPass;
 use crate::model::{HostState, Options, RequestSpec};
+use crate::plugins::{FilterPlugins, PreemptibleHold};
 use crate::states::HostStateList;
 use crate::weighing;
-use ebbtide_weigher_api::{FilterFailure, HostFilter};
-use std::fmt;
-use std::sync::Arc;
-
-/// What preemptible instances hold of a host: it is there in Nova's host state, and not in h_n.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct PreemptibleHold {
-    /// Allocated vCPUs.
-    pub vcpus: i64,
-    /// Allocated memory in MiB.
-    pub memory_mb: i64,
-    /// Allocated disk in GiB.
-    pub disk_gb: i64,
-    /// The number of instances, leaving ones included.
-    pub instances: i64,
-}
-
-struct OwnFilter {
-    class: &'static str,
-    filter: Arc<dyn HostFilter>,
-    on_failure: FilterFailure,
-}
-
-/// The operator's filters, in order.
-#[derive(Clone, Default)]
-pub struct FilterPlugins {
-    filters: Arc<[OwnFilter]>,
-    /// What the filters do not see, by the place of the host; empty: they see h_f.
-    hidden: Arc<Vec<PreemptibleHold>>,
-}
+use ebbtide_weigher_api::FilterFailure;
 
 impl FilterPlugins {
-    /// Filters, each with what follows when it fails.
-    #[must_use]
-    pub fn new(filters: Vec<(Arc<dyn HostFilter>, FilterFailure)>) -> Self {
-        let each = filters.into_iter().map(|(filter, on_failure)| OwnFilter {
-            // Some bytes at the start and at each SIGHUP, as for weighers.
-            class: Box::leak(filter.name().to_owned().into_boxed_str()),
-            filter,
-            on_failure,
-        });
-        Self {
-            filters: each.collect(),
-            hidden: Arc::default(),
-        }
-    }
-
-    /// The same filters on h_n. `held`: what preemptible instances hold, by the place of the host.
-    #[must_use]
-    pub fn on_normal(&self, held: Vec<PreemptibleHold>) -> Self {
-        Self {
-            filters: Arc::clone(&self.filters),
-            hidden: Arc::new(held),
-        }
-    }
-
-    /// True without filters.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.filters.is_empty()
-    }
-
-    /// True if a filter has this name.
-    #[must_use]
-    pub fn has(&self, name: &str) -> bool {
-        self.filters.iter().any(|own| own.class == name)
-    }
-
     /// Narrows `hosts`, which are places in `states`, down to those that pass, and writes what each
     /// filter did into `trace`.
     pub(crate) fn run<S: HostStateList + ?Sized>(
@@ -132,20 +68,5 @@ impl FilterPlugins {
 
     fn hidden_on(&self, at: usize) -> PreemptibleHold {
         self.hidden.get(at).copied().unwrap_or_default()
-    }
-}
-
-impl fmt::Debug for FilterPlugins {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self.filters.iter().map(|own| own.class);
-        f.debug_list().entries(names).finish()
-    }
-}
-
-impl PartialEq for FilterPlugins {
-    fn eq(&self, other: &Self) -> bool {
-        let same = Arc::ptr_eq(&self.filters, &other.filters)
-            || (self.filters.is_empty() && other.filters.is_empty());
-        same && self.hidden == other.hidden
     }
 }

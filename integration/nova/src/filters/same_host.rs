@@ -1,6 +1,7 @@
 //! SameHostFilter (`affinity_filter.py`).
 
-use super::{Context, Filter, hints};
+use super::contract::{Context, Filter};
+use super::hints;
 use crate::fault::NovaException;
 use crate::model::{HostState, RequestSpec};
 

@@ -1,6 +1,6 @@
 //! ServerGroupAffinityFilter (`affinity_filter.py`).
 
-use super::{Context, Filter};
+use super::contract::{Context, Filter};
 use crate::fault::NovaException;
 use crate::model::{HostState, RequestSpec};
 

@@ -1,6 +1,7 @@
 //! SimpleCIDRAffinityFilter (`affinity_filter.py`).
 
-use super::{Context, Filter, network::Network};
+use super::contract::{Context, Filter};
+use super::network::Network;
 use crate::fault::NovaException;
 use crate::model::{HostState, RequestSpec};
 

@@ -4,19 +4,18 @@ mod aggregate;
 mod cpu_set;
 mod host;
 mod numa;
-mod ordered;
 mod pci;
 mod request;
 
 pub use crate::image::{Image, ImageProps};
 pub use crate::options::Options;
+pub use crate::python::OrderedMap;
 pub use aggregate::Aggregate;
 pub use cpu_set::CpuSet;
 pub use host::{AllocationCandidate, HostState, InstanceFacts, Metric, Service};
 pub use numa::{
     InstanceNumaCell, InstanceNumaTopology, NetworkMetadata, NumaCell, NumaTopology, PagesTopology,
 };
-pub use ordered::OrderedMap;
 pub use pci::{PciPool, PciRequest};
 pub use request::{
     Destination, Flavor, InstanceGroup, RequestGroup, RequestLevelParams, RequestSpec,

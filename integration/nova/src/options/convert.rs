@@ -6,7 +6,7 @@ use crate::python::{Value, number, text};
 
 /// An option as Nova declares it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct OptionDeclaration<'a> {
+pub(crate) struct OptionDeclaration<'a> {
     kind: &'a str,
     least: Option<f64>,
     most: Option<f64>,
@@ -21,7 +21,7 @@ const DECLARED: &str = include_str!("declared.tsv");
 ///
 /// # Errors
 /// NoSuchGroupError, NoSuchOptError.
-pub(super) fn declared(
+pub(crate) fn declared(
     group: &str,
     name: &str,
 ) -> Result<OptionDeclaration<'static>, NovaException> {
@@ -100,7 +100,7 @@ impl OptionDeclaration<'_> {
     ///
     /// # Errors
     /// ValueError, TypeError, AttributeError, OverflowError, as the type raises.
-    pub(super) fn convert(&self, given: &Value) -> Result<Value, NovaException> {
+    pub(crate) fn convert(&self, given: &Value) -> Result<Value, NovaException> {
         if matches!(given, Value::None) {
             return Ok(Value::None);
         }
@@ -164,7 +164,7 @@ fn bad_value(given: &Value) -> NovaException {
     NovaException::new("ValueError", format!("{} is not allowed", given.repr()))
 }
 
-pub(super) fn boolean(given: &Value) -> Result<Value, NovaException> {
+pub(crate) fn boolean(given: &Value) -> Result<Value, NovaException> {
     match given {
         Value::Bool(_) => Ok(given.clone()),
         Value::Str(text) => match text.to_lowercase().as_str() {

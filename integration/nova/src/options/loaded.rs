@@ -197,7 +197,7 @@ pub fn names_weighers(entry: &str) -> bool {
 /// # Errors
 /// SchedulerHostFilterNotFound, whatever importing `available_filters` raises, and what a filter
 /// raises that cannot start.
-pub(super) fn filters(
+pub(crate) fn filters(
     available: &[String],
     enabled: &[String],
     zone_filter: bool,
@@ -232,7 +232,7 @@ pub(super) fn filters(
 ///
 /// # Errors
 /// ValueError, ModuleNotFoundError, ImportError, ClassNotFound, TypeError (an abstract class).
-pub(super) fn weighers(classes: &[String]) -> Result<Vec<String>, NovaException> {
+pub(crate) fn weighers(classes: &[String]) -> Result<Vec<String>, NovaException> {
     let mut names = Vec::new();
     for class in classes {
         names.extend(WEIGHER.matching(class)?);

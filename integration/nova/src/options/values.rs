@@ -5,15 +5,15 @@ use crate::python::Value;
 use std::collections::BTreeMap;
 
 /// What was given, converted, by `group.name`.
-pub(super) struct OptionValues(pub(super) BTreeMap<String, Value>);
+pub(crate) struct OptionValues(pub(crate) BTreeMap<String, Value>);
 
 impl OptionValues {
-    pub(super) fn set(&self, name: &str) -> Option<&Value> {
+    pub(crate) fn set(&self, name: &str) -> Option<&Value> {
         self.0.get(name)
     }
 
     /// Null is as good as false.
-    pub(super) fn bool(&self, name: &str, field: &mut bool) {
+    pub(crate) fn bool(&self, name: &str, field: &mut bool) {
         match self.set(name) {
             Some(Value::Bool(value)) => *field = *value,
             Some(Value::None) => *field = false,
@@ -21,13 +21,13 @@ impl OptionValues {
         }
     }
 
-    pub(super) fn int(&self, name: &str, field: &mut i64) {
+    pub(crate) fn int(&self, name: &str, field: &mut i64) {
         if let Some(Value::Int(value)) = self.set(name) {
             *field = clamp(*value);
         }
     }
 
-    pub(super) fn optional_int(&self, name: &str, field: &mut Option<i64>) {
+    pub(crate) fn optional_int(&self, name: &str, field: &mut Option<i64>) {
         match self.set(name) {
             Some(Value::Int(value)) => *field = Some(clamp(*value)),
             Some(Value::None) => *field = None,
@@ -35,13 +35,13 @@ impl OptionValues {
         }
     }
 
-    pub(super) fn float(&self, name: &str, field: &mut f64) {
+    pub(crate) fn float(&self, name: &str, field: &mut f64) {
         if let Some(Value::Float(value)) = self.set(name) {
             *field = *value;
         }
     }
 
-    pub(super) fn optional_float(&self, name: &str, field: &mut Option<f64>) {
+    pub(crate) fn optional_float(&self, name: &str, field: &mut Option<f64>) {
         match self.set(name) {
             Some(Value::Float(value)) => *field = Some(*value),
             Some(Value::None) => *field = None,
@@ -49,7 +49,7 @@ impl OptionValues {
         }
     }
 
-    pub(super) fn optional_text(&self, name: &str, field: &mut Option<String>) {
+    pub(crate) fn optional_text(&self, name: &str, field: &mut Option<String>) {
         match self.set(name) {
             Some(Value::Str(value)) => *field = Some(value.clone()),
             Some(Value::None) => *field = None,
@@ -58,7 +58,7 @@ impl OptionValues {
     }
 
     /// A list that Nova walks at start: null is a TypeError there.
-    pub(super) fn words(&self, name: &str, field: &mut Vec<String>) -> Result<(), NovaException> {
+    pub(crate) fn words(&self, name: &str, field: &mut Vec<String>) -> Result<(), NovaException> {
         match self.set(name) {
             Some(Value::List(values)) => *field = values.iter().map(Value::text).collect(),
             Some(_) => return Err(NovaException::new("TypeError", format!("{name} is null"))),
@@ -69,6 +69,6 @@ impl OptionValues {
 }
 
 /// A number within 64 bits.
-pub(super) fn clamp(value: i128) -> i64 {
+pub(crate) fn clamp(value: i128) -> i64 {
     i64::try_from(value).unwrap_or(if value < 0 { i64::MIN } else { i64::MAX })
 }

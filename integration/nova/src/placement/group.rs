@@ -32,7 +32,7 @@ impl Group {
     }
 
     /// Sets an amount that an extra spec tells.
-    pub(super) fn add_told_resource(&mut self, class: &str, amount: &str) {
+    pub(super) fn add_resource_text(&mut self, class: &str, amount: &str) {
         if let Some(amount) = number::int(amount) {
             self.add_resource(class, amount);
         }
@@ -160,10 +160,10 @@ mod tests {
     #[test]
     fn unknown_classes_and_bad_amounts_are_dropped() {
         let mut group = Group::default();
-        group.add_told_resource("VGPU", " 2 ");
-        group.add_told_resource("CUSTOM_X", "-1");
-        group.add_told_resource("CUSTOM_Y", "1.5");
-        group.add_told_resource("XGPU", "1");
+        group.add_resource_text("VGPU", " 2 ");
+        group.add_resource_text("CUSTOM_X", "-1");
+        group.add_resource_text("CUSTOM_Y", "1.5");
+        group.add_resource_text("XGPU", "1");
         assert_eq!(
             group.parameters(),
             [("resources".to_owned(), "VGPU:2".to_owned())]

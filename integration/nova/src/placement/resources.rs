@@ -172,7 +172,7 @@ impl Resources {
             }
             match parts(key) {
                 Some(("resources", suffix, name)) => {
-                    self.group(suffix).add_told_resource(name, value)
+                    self.group(suffix).add_resource_text(name, value)
                 }
                 Some((_, suffix, name)) => self.group(suffix).add_trait(name, value),
                 None => {}

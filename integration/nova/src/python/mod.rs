@@ -5,12 +5,14 @@
 mod convert;
 pub mod datetime;
 pub mod json;
+mod ordered;
 mod repr;
 mod value;
 
-/// A Python dict with text for keys.
-pub use crate::model::OrderedMap as Dict;
 pub use convert::{from_json, to_json};
 pub use ebbtide_model::python::{number, text};
+pub use ordered::OrderedMap;
+/// A Python dict with text for keys.
+pub use ordered::OrderedMap as Dict;
 pub use repr::{float_repr, string_repr};
 pub use value::{Object, Value};

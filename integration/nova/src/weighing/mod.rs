@@ -6,7 +6,6 @@
 mod columns;
 mod facts;
 mod multiplier;
-mod plugins;
 mod registry;
 
 use crate::fault::NovaException;
@@ -17,9 +16,9 @@ use ebbtide_weigher_api::{
     PreemptibleRows, RequestDetails, RequestView, Weigher, WeigherError, arithmetic,
 };
 
+pub use crate::plugins::{NovaWeigher, Plugins};
 pub use multiplier::MultiplierSource;
-pub use plugins::Plugins;
-pub use registry::{NovaWeigher, by_class, classes};
+pub use registry::{by_class, classes};
 
 /// What one weigher gave to all hosts, parallel to the hosts.
 #[derive(Debug, Clone, PartialEq)]

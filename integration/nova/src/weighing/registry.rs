@@ -1,6 +1,7 @@
 //! Nova's weighers by class name, each with what it is here.
 
 use crate::model::Options;
+use crate::plugins::NovaWeigher;
 use crate::release::Feature;
 use ebbtide_weigher_api::Weigher;
 use ebbtide_weighers as builtin;
@@ -12,17 +13,6 @@ pub(super) const METRICS: &str = "MetricsWeigher";
 pub(super) const BUILD_FAILURE: &str = "BuildFailureWeigher";
 /// ImagePropertiesWeigher, which reads image properties.
 pub(super) const IMAGE_PROPERTIES: &str = "ImagePropertiesWeigher";
-
-/// One of Nova's weighers.
-#[derive(Clone)]
-pub struct NovaWeigher {
-    /// Nova's class name.
-    pub class: &'static str,
-    /// What it is here.
-    pub weigher: Arc<dyn Weigher>,
-    /// Its multiplier in the configuration; `None`: null, which no host can be weighed with.
-    pub configured: Option<f64>,
-}
 
 /// All class names by module and class, in which order they add up unless configured otherwise.
 /// Nova's own order is that of its directory on disk; sorted is our choice.
