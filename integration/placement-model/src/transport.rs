@@ -1,6 +1,7 @@
 //! The model under the client of `ebbtide-openstack`, with everything that can happen to a request
 //! on its way.
 
+use crate::allocations::Flight;
 use crate::model::{Model, ModelRequest, ModelResponse, Version};
 use ebbtide_openstack::RequestEffect;
 use ebbtide_openstack::transport::{
@@ -21,6 +22,9 @@ pub enum TransportFault {
     Silence,
     /// Refused with this status before anything is done.
     Refused(u16),
+    /// Placement has begun with a write of allocations when the client gives up, and is done with
+    /// it at [`InProcess::land_late`].
+    Late,
 }
 
 type Change = Box<dyn FnMut(&mut Model) + Send>;
@@ -76,6 +80,8 @@ struct State {
     model: Model,
     planned: Vec<PlannedFault>,
     seen: Vec<RecordedRequest>,
+    /// Writes whose clients have given up.
+    late: Vec<Flight>,
 }
 
 /// A Placement in the process. Cheap to clone; all clones are the same one.
@@ -142,6 +148,14 @@ impl InProcess {
         self.state().planned.clear();
     }
 
+    /// Placement is done with the writes whose clients have given up; the statuses of its answers.
+    pub fn land_late(&self) -> Vec<u16> {
+        let mut state = self.state();
+        let late = std::mem::take(&mut state.late);
+        let landed = late.iter().map(|flight| state.model.land(flight).status);
+        landed.collect()
+    }
+
     /// What has come so far.
     #[must_use]
     pub fn seen(&self) -> Vec<RecordedRequest> {
@@ -183,6 +197,15 @@ impl InProcess {
             effect,
         };
         let before = match &step {
+            Some(ScriptedStep::Fault(TransportFault::Late)) => {
+                match state.model.take_off(request) {
+                    Ok(flight) => {
+                        state.late.push(flight);
+                        Some(Err(silence(RequestEffect::Unknown)))
+                    }
+                    Err(answer) => Some(Ok(answer)),
+                }
+            }
             Some(ScriptedStep::Fault(TransportFault::NotHeard)) => {
                 Some(Err(silence(RequestEffect::None)))
             }

@@ -75,6 +75,24 @@ pub struct ProviderFacts {
     pub aggregates: Option<BTreeSet<Uuid>>,
 }
 
+impl ProviderFacts {
+    /// The first of these classes of which all consumers together hold more than the provider's
+    /// capacity, in words.
+    pub fn overcommitted<'a>(
+        &self,
+        classes: impl IntoIterator<Item = &'a String>,
+    ) -> Option<String> {
+        classes.into_iter().find_map(|class| {
+            let has = self.inventories.as_ref()?.get(class)?;
+            let (used, capacity) = (
+                *self.used.as_ref()?.get(class)?,
+                crate::cloud::capacity(has),
+            );
+            (used > capacity).then(|| format!("{used} of {capacity} {class}"))
+        })
+    }
+}
+
 /// One line of `GET /resource_providers`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderLine {

@@ -42,6 +42,8 @@ pub struct Claim {
     pub instance_uuid: String,
     pub host: HostRef,
     pub candidate: AllocationCandidate,
+    /// [`Cloud::trait_changes`] when it was decided.
+    pub trait_changes: u64,
 }
 
 /// How a claim went.
@@ -171,6 +173,7 @@ pub struct Scheduling {
     steps: ScheduleRun<WorkingHosts>,
     options: Arc<Options>,
     now: i64,
+    trait_changes: u64,
     candidates: CandidateHosts,
     /// The hosts that the filters saw.
     hosts: HostSet,
@@ -197,6 +200,7 @@ impl Scheduling {
                 instance_uuid,
                 host: self.host(host),
                 candidate,
+                trait_changes: self.trait_changes,
             }),
             ScheduleStep::Done(all) => {
                 let selections = all.into_iter().map(|one| {
@@ -355,6 +359,7 @@ impl Cloud {
             steps: ScheduleRun::new(working, spec, call, seed),
             options: self.table.shared_options(),
             now,
+            trait_changes: self.trait_changes(),
             candidates: candidates.names_only(),
         })
     }

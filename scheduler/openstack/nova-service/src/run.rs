@@ -7,7 +7,7 @@ use crate::decisions::{DecisionOptions, Decisions};
 use crate::endpoint::{BaseApi, SchedulerApi};
 use crate::error::NovaServiceError;
 use crate::evacuate::PreemptionDriver;
-use crate::facts::{Database, Facts, other_schedulers};
+use crate::facts::{Database, Facts, late_claims, other_schedulers};
 use crate::headroom;
 use crate::logins;
 use crate::market::{self, Market};
@@ -106,6 +106,7 @@ impl NovaService {
         let release = CloudRelease::new(conf, &facts, record, shown);
         beat(&release, conf, &tasks);
         other_schedulers::follow(&facts, conf.general.host.clone(), &tasks);
+        late_claims::follow(&facts, &tasks);
         let mut transports = vec![transport.clone()];
         let notices = notices(conf, &mut transports, &tasks)?;
         let metrics = Metrics::default();

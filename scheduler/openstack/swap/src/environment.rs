@@ -33,6 +33,10 @@ pub trait SwapEnvironment: Sync {
     /// Waits until no other task of this scheduler writes allocations of these claims' providers.
     fn lock_for_write(&self, claims: &[NewClaim]) -> impl Future<Output = Self::Guard> + Send;
 
+    /// Counts a write of these claims that Placement has taken, under its lock: it has raised the
+    /// generations of their providers by one.
+    fn wrote(&self, turn: &Self::Guard);
+
     /// Records what a consumer holds now.
     fn claimed(&self, consumer: Uuid, amounts: &Amounts);
 

@@ -71,9 +71,10 @@ impl<A: SwapEnvironment> PlacementSwap<'_, A> {
             restored.push((server, &victim.had));
         }
         if !leave.is_empty() || !claims.is_empty() {
-            let _turn = self.around.lock_for_write(&claims).await;
+            let turn = self.around.lock_for_write(&claims).await;
             let written = self.placement.post_allocations(&leave, &claims).await;
             written.map_err(said)?;
+            self.around.wrote(&turn);
         }
         // Consumers that were not changed still hold it.
         for instance in leave.iter().map(|v| v.consumer) {

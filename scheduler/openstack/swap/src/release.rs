@@ -40,6 +40,9 @@ impl<A: SwapEnvironment> PlacementSwap<'_, A> {
         };
         let turn = self.around.lock_for_write(&claims).await;
         let written = self.placement.post_allocations(&leave, &claims).await;
+        if written.is_ok() {
+            self.around.wrote(&turn);
+        }
         drop(turn);
         written.map_err(said)?;
         match &victim.keeps {

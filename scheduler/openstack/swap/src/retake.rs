@@ -42,6 +42,9 @@ impl<A: SwapEnvironment> PlacementSwap<'_, A> {
         let claims = [whole];
         let turn = self.around.lock_for_write(&claims).await;
         let written = self.placement.post_allocations(&[], &claims).await;
+        if written.is_ok() {
+            self.around.wrote(&turn);
+        }
         drop(turn);
         match written {
             Ok(_) => {

@@ -39,6 +39,9 @@ impl<A: SwapEnvironment> PlacementSwap<'_, A> {
         };
         let turn = self.around.lock_for_write(&claims).await;
         let swapped = self.placement.post_allocations(&victims, &claims).await;
+        if swapped.is_ok() {
+            self.around.wrote(&turn);
+        }
         drop(turn);
         let error = match swapped {
             Ok(()) => {

@@ -264,6 +264,8 @@ impl SwapEnvironment for Rows {
 
     async fn lock_for_write(&self, _claims: &[NewClaim]) {}
 
+    fn wrote(&self, _turn: &()) {}
+
     fn claimed(&self, _consumer: Uuid, _amounts: &Amounts) {}
 
     fn released(&self, _consumer: Uuid) {}

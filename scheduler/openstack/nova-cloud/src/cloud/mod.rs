@@ -159,6 +159,8 @@ pub struct Cloud {
     /// Compute nodes by service's host.
     pub(crate) nodes_of: HashMap<String, BTreeSet<Uuid>>,
     pub(crate) providers: HashMap<Uuid, Provider>,
+    /// How often traits or aggregates of a provider were found changed.
+    pub(crate) trait_changes: u64,
     /// Providers that are no compute nodes: children, and those that share.
     pub(crate) others: BTreeSet<Uuid>,
     pub(crate) instances: HashMap<Uuid, CloudInstance>,
@@ -220,6 +222,7 @@ impl Cloud {
             nodes: HashMap::new(),
             nodes_of: HashMap::new(),
             providers: HashMap::new(),
+            trait_changes: 0,
             others: BTreeSet::new(),
             instances: HashMap::new(),
             host_instances: HashMap::new(),

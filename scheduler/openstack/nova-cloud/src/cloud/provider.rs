@@ -31,6 +31,8 @@ pub(crate) struct Provider {
     pub(crate) usage_generation: Option<i64>,
     pub(crate) traits: Option<BTreeSet<String>>,
     pub(crate) aggregates: Option<BTreeSet<Uuid>>,
+    /// The number of the last change of its traits or aggregates, in `Cloud::trait_changes`.
+    pub(crate) traits_changed: u64,
     /// What all known consumers hold here.
     pub(crate) consumed: BTreeMap<String, i64>,
     /// What victims of open preemptions still use while Placement shows it as free.
@@ -63,8 +65,8 @@ pub(crate) fn capacity(inventory: &Inventory) -> i64 {
 }
 
 impl Provider {
-    /// Stores what was read.
-    pub(crate) fn take(&mut self, facts: ProviderFacts) {
+    /// Stores what was read. Returns whether traits or aggregates differ from the known ones.
+    pub(crate) fn take(&mut self, facts: ProviderFacts) -> bool {
         if !facts.name.is_empty() {
             self.name = facts.name;
         }
@@ -84,12 +86,15 @@ impl Provider {
         if let Some(used) = facts.used.filter(|_| !late) {
             self.used = Some(used);
         }
-        if let Some(traits) = facts.traits {
-            self.traits = Some(traits);
+        let traits = facts.traits.is_some() && facts.traits != self.traits;
+        if traits {
+            self.traits = facts.traits;
         }
-        if let Some(aggregates) = facts.aggregates {
-            self.aggregates = Some(aggregates);
+        let aggregates = facts.aggregates.is_some() && facts.aggregates != self.aggregates;
+        if aggregates {
+            self.aggregates = facts.aggregates;
         }
+        traits || aggregates
     }
 
     /// Whether it shares its inventory.

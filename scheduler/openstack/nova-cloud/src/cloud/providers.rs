@@ -40,10 +40,14 @@ impl Cloud {
             .iter()
             .filter(|(_, provider)| provider.aggregates.is_none() || provider.partial);
         for uuid in open.map(|(uuid, _)| *uuid).collect::<Vec<_>>() {
+            let mut changed = false;
             if let Some(provider) = self.providers.get_mut(&uuid) {
-                provider.aggregates = Some(of.remove(&uuid).unwrap_or_default());
+                let aggregates = Some(of.remove(&uuid).unwrap_or_default());
+                changed = provider.aggregates != aggregates;
+                provider.aggregates = aggregates;
                 provider.partial = true;
             }
+            self.note_traits(uuid, changed);
             self.follow_provider(uuid);
         }
     }
@@ -51,7 +55,8 @@ impl Cloud {
     /// What Placement says of a provider; unknown parts leave what is known.
     pub fn put_provider(&mut self, provider: ProviderFacts) {
         let uuid = provider.uuid;
-        self.providers.entry(uuid).or_default().take(provider);
+        let changed = self.providers.entry(uuid).or_default().take(provider);
+        self.note_traits(uuid, changed);
         if !self.nodes.contains_key(&uuid) {
             self.others.insert(uuid);
         }
@@ -134,6 +139,32 @@ impl Cloud {
             && let Some(generation) = &mut provider.generation
         {
             *generation = generation.saturating_add(1);
+        }
+    }
+
+    /// How often traits or aggregates of a provider were found changed. A decision remembers it, for
+    /// [`Cloud::traits_changed_since`].
+    #[must_use]
+    pub fn trait_changes(&self) -> u64 {
+        self.trait_changes
+    }
+
+    /// Whether traits or aggregates of a provider were found changed since a decision was made.
+    /// Placement does not compare them with a claim, and the provider's known generation is that of
+    /// its last reading, which may be later than the decision.
+    #[must_use]
+    pub fn traits_changed_since(&self, provider: Uuid, trait_changes: u64) -> bool {
+        let known = self.providers.get(&provider);
+        known.is_some_and(|known| known.traits_changed > trait_changes)
+    }
+
+    fn note_traits(&mut self, uuid: Uuid, changed: bool) {
+        if !changed {
+            return;
+        }
+        self.trait_changes += 1;
+        if let Some(provider) = self.providers.get_mut(&uuid) {
+            provider.traits_changed = self.trait_changes;
         }
     }
 
@@ -232,12 +263,14 @@ impl Cloud {
                 .map(|(class, (_, used))| (class.clone(), *used))
                 .collect(),
         );
-        if traits.is_some() {
+        let changed = traits.is_some() && provider.traits != traits;
+        if changed {
             provider.traits = traits;
         }
         if root.is_some() {
             (provider.parent, provider.root) = (parent, root);
         }
+        self.note_traits(uuid, changed);
         if !self.nodes.contains_key(&uuid) {
             self.others.insert(uuid);
         }

@@ -362,6 +362,7 @@ impl RequestPlanner<'_> {
             second: second(&explanation),
             explanation,
             shadow: None,
+            trait_changes: self.cloud.trait_changes(),
         })
     }
 

@@ -122,6 +122,8 @@ pub struct PreemptionPlan {
     pub explanation: Explanation,
     /// The comparison with plugins in shadow; see [`PlanOptions::compared`].
     pub shadow: Option<ShadowChoice>,
+    /// [`Cloud::trait_changes`](crate::Cloud::trait_changes) when the plan was made.
+    pub trait_changes: u64,
 }
 
 #[derive(Debug, Clone, PartialEq)]

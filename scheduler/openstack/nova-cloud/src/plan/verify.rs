@@ -13,7 +13,7 @@ type Freed = BTreeMap<String, i64>;
 impl Cloud {
     /// Compares a plan with the consumers that Placement has just listed for its hosts: every
     /// victim is there and holds what the plan assumes, all claims fit once the victims are gone,
-    /// and no victim has become superfluous. Inventories come from the cloud in memory. If the plan
+    /// no victim has become superfluous, and no host has other traits or aggregates. Inventories come from the cloud in memory. If the plan
     /// is good, fills in the victims' generations and what each victim keeps while it still runs.
     pub fn verify(&self, plan: &mut PreemptionPlan, truth: &[ProviderTruth]) -> VerifyResult {
         match self.check(plan, truth) {
@@ -44,6 +44,9 @@ impl Cloud {
         let mut generations = BTreeMap::new();
         let mut found = BTreeMap::new();
         for provider in providers {
+            if self.traits_changed_since(provider, plan.trait_changes) {
+                return Err(format!("traits or aggregates of {provider} have changed"));
+            }
             let told = truth.iter().find(|told| told.provider == provider);
             let told = told.ok_or_else(|| format!("the consumers of {provider} are unknown"))?;
             let consumers: BTreeMap<Uuid, &Consumer> = told

@@ -196,7 +196,7 @@ impl ResumeController {
         let Some(begun) = self.rows.get(&id).cloned() else {
             return Ok(());
         };
-        match self.act(&begun.server).await {
+        match self.act(evacuations, &begun.server).await {
             Ok(()) => {
                 if let Some(usage) = hosts.get_mut(&host) {
                     take(usage, &needs);
@@ -308,7 +308,7 @@ impl ResumeController {
     }
 
     /// Claims what the server needs, and has Nova start it.
-    async fn act(&self, server: &RetainedServer) -> Result<(), Refusal> {
+    async fn act(&self, evacuations: &Evacuations, server: &RetainedServer) -> Result<(), Refusal> {
         let victim = &server.victim;
         let id = victim.server.0;
         let done = match server.comeback.saved_state {
@@ -319,6 +319,14 @@ impl ResumeController {
                     RetakeResult::Held => {}
                     RetakeResult::Full(why) => return Err(Refusal::Failed(why)),
                     RetakeResult::Changed => return Err(Refusal::Changed),
+                }
+                for (provider, held) in amounts(&victim.had.allocations) {
+                    let given = evacuations.overcommitted(provider, &held).await;
+                    let given = given.map_err(|error| Refusal::Failed(error.to_string()))?;
+                    if given.is_some() {
+                        let why = "another request got its capacity at the same time";
+                        return Err(Refusal::Failed(why.to_owned()));
+                    }
                 }
                 self.actions.start(id).await
             }

@@ -155,14 +155,17 @@ impl Driver {
         }
     }
 
-    /// Whether more runs on a newcomer's host than Placement shows, so that the swap overcommitted
-    /// it. If this cannot be determined, the scheduler does not begin.
+    /// Whether the swap has overcommitted a newcomer's host: more runs there than Placement shows,
+    /// or another scheduler's claim met the swap. If this cannot be determined, the scheduler does
+    /// not begin.
     async fn overfull(&self) -> Option<String> {
         for newcomer in &self.held.record.newcomers {
-            for provider in crate::facts::amounts(&newcomer.claim.allocations).into_keys() {
-                match self.all.overfull(provider, Some(self.held.id)).await {
-                    Ok(None) => {}
-                    Ok(Some(what)) => return Some(what),
+            for (provider, claimed) in crate::facts::amounts(&newcomer.claim.allocations) {
+                let runs = self.all.overfull(provider, Some(self.held.id));
+                let given = self.all.overcommitted(provider, &claimed);
+                match tokio::try_join!(runs, given) {
+                    Ok((None, None)) => {}
+                    Ok((what, given)) => return what.or(given),
                     Err(error) => return Some(format!("{error}; it is not known what")),
                 }
             }

@@ -6,6 +6,7 @@ use crate::preemption::PreemptionInput;
 use ebbtide_openstack::NewClaim;
 use ebbtide_runtime::task::pause;
 use ebbtide_swap::{Amounts, InstanceRow, PlacementSwap, SwapEnvironment};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -63,7 +64,7 @@ impl Driver {
 }
 
 impl SwapEnvironment for Facts {
-    type Guard = ProviderGuard;
+    type Guard = (ProviderGuard, BTreeMap<Uuid, u64>);
 
     async fn instance(&self, server: Uuid) -> Result<Option<InstanceRow>, String> {
         let nova = self.database.nova();
@@ -84,8 +85,13 @@ impl SwapEnvironment for Facts {
         }))
     }
 
-    async fn lock_for_write(&self, claims: &[NewClaim]) -> ProviderGuard {
-        self.providers.lock_for_write(claims).await
+    async fn lock_for_write(&self, claims: &[NewClaim]) -> Self::Guard {
+        let locked = self.providers.lock_for_write(claims).await;
+        (locked, self.providers.readings(claims))
+    }
+
+    fn wrote(&self, (_, readings): &Self::Guard) {
+        self.providers.wrote(readings);
     }
 
     fn claimed(&self, consumer: Uuid, amounts: &Amounts) {

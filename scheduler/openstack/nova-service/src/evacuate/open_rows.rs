@@ -11,7 +11,7 @@ use crate::preemption::{Preemption, PreemptionState};
 use ebbtide_nova_cloud::OpenPreemption;
 use ebbtide_openstack::OpenStackError;
 use ebbtide_store::ledger::{LedgerError, LedgerHeads};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::Mutex;
 use uuid::Uuid;
@@ -156,6 +156,24 @@ impl Evacuations {
         facts.providers.read_if_believed(provider).await?;
         let (_, consumers) = facts.providers.consumers(provider).await?;
         Ok(facts.read(|cloud| cloud.overfull(provider, &consumers)))
+    }
+
+    /// What Placement gives of a host beyond its capacity, after a write of this scheduler there; the
+    /// caller then gives it back. A swap takes free capacity beside that of its victims, so another
+    /// scheduler's claim can meet it. No query without other schedulers.
+    ///
+    /// # Errors
+    /// Those of Placement.
+    pub(crate) async fn overcommitted(
+        &self,
+        provider: Uuid,
+        claimed: &BTreeMap<String, u64>,
+    ) -> Result<Option<String>, OpenStackError> {
+        let facts = &self.shared.facts;
+        match facts.others.may_claim() {
+            true => facts.providers.overcommitted(provider, claimed).await,
+            false => Ok(None),
+        }
     }
 
     async fn read_consumers(&self, provider: Uuid) -> Result<(), OpenStackError> {

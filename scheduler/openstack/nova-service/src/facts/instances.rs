@@ -89,7 +89,11 @@ impl Database {
         homes
     }
 
-    async fn home(&self, instance: Uuid) -> Result<Option<Uuid>, NovaDbError> {
+    /// The provider of the host where an instance is; `None`: it is on no host.
+    ///
+    /// # Errors
+    /// Those of the databases.
+    pub(crate) async fn home(&self, instance: Uuid) -> Result<Option<Uuid>, NovaDbError> {
         let uuid = instance.to_string();
         let Some(cell) = self.nova().instance_cell(&uuid).await? else {
             return Ok(None);

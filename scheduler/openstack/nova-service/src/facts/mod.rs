@@ -5,6 +5,7 @@ mod convert;
 mod database;
 mod ineffective_settings;
 mod instances;
+pub(crate) mod late_claims;
 pub(crate) mod other_schedulers;
 mod placement;
 mod provider_locks;
@@ -12,6 +13,7 @@ mod versioned;
 
 pub(crate) use database::Database;
 pub(crate) use ebbtide_swap::amounts;
+use late_claims::LateClaims;
 pub(crate) use other_schedulers::OtherSchedulers;
 pub(crate) use placement::Providers;
 pub(crate) use provider_locks::ProviderGuard;
@@ -35,6 +37,8 @@ pub(crate) struct Facts {
     pub(crate) shadow: ShadowBook,
     /// Other schedulers of this cloud.
     pub(crate) others: Arc<OtherSchedulers>,
+    /// Claims that Placement may still write although their requests have no host.
+    pub(crate) late_claims: Arc<LateClaims>,
 }
 
 impl Facts {
@@ -54,6 +58,7 @@ impl Facts {
             providers,
             shadow: ShadowBook::default(),
             others: Arc::default(),
+            late_claims: Arc::default(),
         }
     }
 

@@ -15,7 +15,7 @@ use super::provider_locks::{ProviderGuard, ProviderLocks};
 use crate::Tasks;
 use crate::error::NovaServiceError;
 use ebbtide_nova_cloud::{
-    Allocations, Cloud, Consumer, Counts, Inventory, ProviderFacts, ProviderLine,
+    Allocations, Cloud, Consumer, Counts, Inventory, ProviderFacts, ProviderLine, ProviderTruth,
 };
 use ebbtide_openstack::{NewClaim, OpenStackError, Placement, Session};
 use ebbtide_runtime::clock::Stopwatch;
@@ -297,6 +297,14 @@ impl Providers {
 
     /// Reads everything about a provider now.
     pub(crate) async fn refresh(&self, uuid: Uuid) -> Result<(), OpenStackError> {
+        self.read_whole(uuid).await.map(drop)
+    }
+
+    /// The same, and returns it; `None`: the provider is gone.
+    pub(crate) async fn read_whole(
+        &self,
+        uuid: Uuid,
+    ) -> Result<Option<ProviderFacts>, OpenStackError> {
         let read = tokio::try_join!(
             self.placement.inventories(uuid),
             self.placement.usages(uuid),
@@ -306,7 +314,7 @@ impl Providers {
         let (inventories, usages, traits, aggregates) = match read {
             Err(OpenStackError::NotFound { .. }) => {
                 self.write(|cloud| cloud.remove_provider(uuid));
-                return Ok(());
+                return Ok(None);
             }
             read => read?,
         };
@@ -332,8 +340,28 @@ impl Providers {
             aggregates: Some(aggregates.aggregates.into_iter().collect()),
             ..ProviderFacts::default()
         };
-        self.write(|cloud| cloud.put_provider(facts));
-        Ok(())
+        self.write(|cloud| cloud.put_provider(facts.clone()));
+        Ok(Some(facts))
+    }
+
+    /// What Placement gives of a provider beyond its capacity, of the classes of a claim that it
+    /// has taken: another claim met this one (see `provider_locks.rs`).
+    pub(crate) async fn overcommitted(
+        &self,
+        uuid: Uuid,
+        claimed: &BTreeMap<String, u64>,
+    ) -> Result<Option<String>, OpenStackError> {
+        let (inventories, usages) = tokio::try_join!(
+            self.placement.inventories(uuid),
+            self.placement.usages(uuid)
+        )?;
+        let used = usages.usages.into_iter();
+        let facts = ProviderFacts {
+            inventories: Some(inventories_of(inventories.inventories)),
+            used: Some(used.map(|(class, used)| (class, signed(used))).collect()),
+            ..ProviderFacts::default()
+        };
+        Ok(facts.overcommitted(claimed.keys()))
     }
 
     /// Reads a provider's usage. The known generation stays as it is, because nothing else was
@@ -377,7 +405,22 @@ impl Providers {
         Ok(())
     }
 
-    /// Reads the consumers of a provider and what each holds, to verify a plan.
+    /// Reads what a plan is verified with. A provider that another writer has changed since it was
+    /// read is read anew: consumers say nothing of its traits and aggregates.
+    pub(crate) async fn truth(&self, provider: Uuid) -> Result<ProviderTruth, OpenStackError> {
+        let ((), (generation, consumers)) =
+            tokio::try_join!(self.read_if_believed(provider), self.consumers(provider))?;
+        if self.known_generation(provider) < Some(generation) {
+            self.refresh(provider).await?;
+        }
+        Ok(ProviderTruth {
+            provider,
+            generation,
+            consumers,
+        })
+    }
+
+    /// Reads the consumers of a provider and what each holds.
     pub(crate) async fn consumers(
         &self,
         provider: Uuid,
@@ -416,25 +459,19 @@ impl Providers {
         self.writes.at_rest(provider)
     }
 
-    /// The values from before the write that [`Providers::own_claim`] needs. The caller holds the
-    /// provider's lock.
-    pub(crate) fn readings(&self, claim: &NewClaim) -> BTreeMap<Uuid, u64> {
+    /// The values from before a write that [`Providers::wrote`] needs. The caller holds the
+    /// providers' locks.
+    pub(crate) fn readings(&self, claims: &[NewClaim]) -> BTreeMap<Uuid, u64> {
         let cloud = self.cloud.read().unwrap_or_else(PoisonError::into_inner);
-        let providers = claim.resources.providers();
+        let providers = claims.iter().flat_map(|claim| claim.resources.providers());
         providers
             .map(|provider| (provider, cloud.provider_readings(provider)))
             .collect()
     }
 
-    /// Records a claim that this scheduler has written.
-    pub(crate) fn own_claim(
-        &self,
-        consumer: Uuid,
-        allocations: &Allocations,
-        readings: &BTreeMap<Uuid, u64>,
-    ) {
+    /// Counts a write of this scheduler: it has raised the generation of these providers by one.
+    pub(crate) fn wrote(&self, readings: &BTreeMap<Uuid, u64>) {
         self.write(|cloud| {
-            cloud.claimed(consumer, allocations, None);
             for (provider, readings) in readings {
                 cloud.own_write(*provider, *readings);
             }

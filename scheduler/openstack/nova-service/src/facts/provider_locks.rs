@@ -7,7 +7,8 @@
 //! 8.0 on MariaDB's repeatable reads; observed on a real Placement: 12 of 8 VCPU allocated). These
 //! locks prevent the conflict between claims of one scheduler. Claims of several schedulers can
 //! still conflict, as those of several nova-schedulers can. Therefore each scheduler reads usage
-//! again after its claim and gives an excessive claim back (`select/claim.rs`).
+//! again after its claim or swap and gives an excessive one back (`select/claim.rs`,
+//! `evacuate/act.rs`).
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -79,6 +79,42 @@ async fn a_claim_that_may_have_been_taken_does_not_stay_beside_the_next_one() {
 }
 
 #[tokio::test]
+async fn a_claim_that_lands_after_its_request_got_no_host_is_taken_back() {
+    let bench = Bench::of_hosts(1).await;
+    // Placement is slow: the client gives up, and then Placement is away for as long as is waited.
+    let (claim, late) = ("PUT /allocations/", TransportFault::Late);
+    bench.placement.once(claim, ScriptedStep::Fault(late));
+    let silence = || ScriptedStep::Fault(TransportFault::NotHeard);
+    bench.placement.plan(claim, 1, u32::MAX, silence());
+    let error = bench.ask(newcomer(1), 3).await.unwrap_err();
+    assert_eq!(error.class, "NoValidHost");
+    assert_eq!(bench.holds(newcomer(1)), []);
+    bench.placement.mend();
+    assert_eq!(bench.placement.land_late(), [204]);
+    assert_eq!(bench.holds(newcomer(1)), [(host(1), 3)], "it came late");
+    let facts = &bench.selector.facts;
+    // Nova's conductor has not heard yet that there is no host, and may be asking again.
+    facts.take_back_late_claims().await;
+    assert_eq!(bench.holds(newcomer(1)), [(host(1), 3)]);
+    bench.forget_expected(newcomer(1)).await;
+    facts.take_back_late_claims().await;
+    assert_eq!(bench.holds(newcomer(1)), [], "taken back");
+    assert!(facts.read(|cloud| cloud.consumer(newcomer(1)).is_none()));
+}
+
+#[tokio::test]
+async fn a_claim_that_lands_after_the_next_one_is_refused() {
+    let bench = Bench::of_hosts(2).await;
+    let late = ScriptedStep::Fault(TransportFault::Late);
+    bench.placement.once("PUT /allocations/", late);
+    bench.ask(newcomer(1), 3).await.unwrap();
+    let held = bench.holds(newcomer(1));
+    assert_eq!(held.len(), 1);
+    assert_eq!(bench.placement.land_late(), [409]);
+    assert_eq!(bench.holds(newcomer(1)), held);
+}
+
+#[tokio::test]
 async fn a_request_that_comes_again_replaces_what_was_claimed_for_it_and_does_not_add_to_it() {
     let bench = Bench::of_hosts(2).await;
     bench.ask(newcomer(1), 2).await.unwrap();

@@ -20,6 +20,7 @@ use ebbtide_model::message::EvacuationEnd;
 use ebbtide_model::{Seconds, Timestamp};
 use ebbtide_nova::model::Options;
 use ebbtide_nova_databases::{CloudDatabases as Nova, NOVA_34};
+use ebbtide_placement_model::{Model, ScriptedStep};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use uuid::Uuid;
@@ -187,6 +188,28 @@ async fn a_stopped_server_comes_back_on_mariadb_as_well() {
     let full = FullHost::over(bench, ledger.url().to_owned()).await;
     let stage = Stage::of(full).await;
     Box::pin(one_of_two_schedulers_starts_a_stopped_server(stage)).await;
+}
+
+#[tokio::test]
+async fn a_claim_that_meets_that_of_a_server_that_comes_back_lets_it_wait() {
+    let mut stage = Stage::new().await;
+    stage.keeps("stop").await;
+    let power = Arc::new(Power::default());
+    let mut comebacks = comebacks(&stage, &power);
+    comebacks.look().await.unwrap();
+    stage.is_due().await;
+    let other = |model: &mut Model| {
+        let others = Uuid::from_u128(77);
+        assert_eq!(other_claims(model, others, super::host(1), 2), 204);
+    };
+    let placement = &stage.bench.placement;
+    let met = ScriptedStep::During(Box::new(other));
+    placement.once("POST /allocations", met);
+    comebacks.look().await.unwrap();
+    assert_eq!(power.calls(), [], "it is not started");
+    assert_eq!(stage.has(victim(1)), on_host(&DISK), "given back");
+    assert!(placement.model(|model| model.over_capacity()).is_empty());
+    assert_eq!(stage.kept().await.comeback.tries, 1);
 }
 
 #[tokio::test]

@@ -119,3 +119,22 @@ async fn two_registered_schedulers_whose_claims_meet_do_not_overfill_a_host() {
     assert_eq!(error.class, "NoValidHost");
     assert_eq!(bench.used(1), 5);
 }
+
+#[tokio::test]
+async fn a_trait_that_goes_between_look_and_claim_counts_from_the_next_request_on() {
+    let (bench, _ledger) = alone(1).await;
+    let lose = |model: &mut Model| {
+        model.change_provider(host(1), |provider| {
+            provider.traits.insert("COMPUTE_STATUS_DISABLED".to_owned());
+        });
+    };
+    let claim = "PUT /allocations/";
+    bench
+        .placement
+        .once(claim, ScriptedStep::Before(Box::new(lose)));
+    // No answer shows whether the trait went before the claim or right after it.
+    bench.ask(newcomer(1), 1).await.unwrap();
+    let error = bench.ask(newcomer(2), 1).await.unwrap_err();
+    assert_eq!(error.class, "NoValidHost");
+    assert_eq!(bench.used(1), 1);
+}

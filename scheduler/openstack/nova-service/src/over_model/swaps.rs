@@ -222,13 +222,101 @@ async fn a_request_without_room_gets_that_of_the_victims_who_leave_for_it() {
 }
 
 #[tokio::test]
-async fn a_request_that_needs_victims_asks_placement_three_questions() {
+async fn a_swap_that_another_schedulers_claim_meets_is_given_back() {
+    let stage = Stage::new().await;
+    // The newcomer takes what is free here, and what one victim has.
+    stage.bench.placement.model(|model| model.forget(victim(4)));
+    let plan = stage.plan(newcomer(1), &[1], 4).await;
+    let other = |model: &mut Model| {
+        assert_eq!(other_claims(model, newcomer(9), host(1), 2), 204);
+    };
+    let placement = &stage.bench.placement;
+    placement.once(POST, ScriptedStep::During(Box::new(other)));
+    let outcome = stage.carries_out(plan).await;
+    let why = Some(WithdrawalReason::HostOverfull);
+    assert!(
+        matches!(&outcome, PreemptionResult::Withdrawn(said, _) if *said == why),
+        "{outcome:?}"
+    );
+    assert_eq!(stage.has(victim(1)), on_host(&VICTIM), "spared");
+    assert!(stage.has(newcomer(1)).is_empty());
+    assert_eq!(stage.bench.holds(newcomer(9)), [(host(1), 2)]);
+    assert!(placement.model(|model| model.over_capacity()).is_empty());
+}
+
+#[tokio::test]
+async fn a_claim_that_meets_a_swap_and_fits_beside_it_changes_nothing() {
     let mut stage = Stage::new().await;
+    stage.bench.placement.model(|model| model.forget(victim(4)));
+    let plan = stage.plan(newcomer(1), &[1], 2).await;
+    let other = |model: &mut Model| {
+        assert_eq!(other_claims(model, newcomer(9), host(1), 2), 204);
+    };
+    let placement = &stage.bench.placement;
+    placement.once(POST, ScriptedStep::During(Box::new(other)));
+    let mut agent = stage.take_agent();
+    let (outcome, ()) = tokio::join!(stage.carries_out(plan), leave(&mut agent, 1));
+    assert_eq!(outcome, room());
+    assert_eq!(stage.bench.used(1), 8);
+}
+
+/// The known generation of the host, and that in Placement.
+fn generations(stage: &Stage) -> (Option<i64>, Option<i64>) {
+    let providers = &stage.bench.selector.facts.providers;
+    let now = stage
+        .bench
+        .placement
+        .model(|model| model.provider(host(1)).map(|known| known.generation));
+    (
+        providers.known_generation(host(1)),
+        now.and_then(|now| i64::try_from(now).ok()),
+    )
+}
+
+#[tokio::test]
+async fn a_swap_and_its_return_count_as_writes_of_their_scheduler() {
+    let stage = Stage::new().await;
+    let (known, now) = generations(&stage);
+    assert_eq!(known, now);
+    let plan = stage.plan(newcomer(1), &[1, 2], 4).await;
+    // Given back: nobody waits for it.
+    stage.caller_leaves(newcomer(1)).await;
+    let outcome = stage.carries_out(plan).await;
+    assert!(
+        matches!(outcome, PreemptionResult::Withdrawn(..)),
+        "{outcome:?}"
+    );
+    assert!(stage.posts().len() > 1, "the swap and its return");
+    let (counted, written) = generations(&stage);
+    assert!(written > now);
+    assert!(
+        counted > known && counted <= written,
+        "{counted:?} of {written:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_full_host_that_lost_a_trait_since_it_was_read_loses_no_victim() {
+    let stage = Stage::new().await;
+    stage.bench.placement.model(|model| {
+        model.change_provider(host(1), |provider| {
+            provider.traits.insert("COMPUTE_STATUS_DISABLED".to_owned());
+        });
+    });
+    let error = stage.bench.ask(newcomer(1), 3).await.unwrap_err();
+    assert_eq!(error.class, "NoValidHost");
+    assert_eq!(stage.posts(), [] as [Value; 0], "no swap");
+}
+
+/// What is asked of Placement for a request that needs victims, without the identifiers, until the
+/// first notice: no other request follows it here.
+async fn questions_of_a_preemption(others: bool) -> Vec<String> {
+    let mut stage = Stage::new().await;
+    stage.bench.selector.facts.others.set_in_services(others);
     let mut agent = stage.take_agent();
     let before = stage.bench.placement.seen().len();
     let leaving = async {
         let notice = agent.notice().await;
-        // What is asked until the first notice: no other request follows it here.
         let seen = stage.bench.placement.seen();
         agent.gone(&notice).await;
         leave(&mut agent, 1).await;
@@ -236,13 +324,31 @@ async fn a_request_that_needs_victims_asks_placement_three_questions() {
     };
     let (answer, seen) = tokio::join!(stage.bench.ask(newcomer(1), 3), leaving);
     answer.unwrap();
-    let mut asked: Vec<&str> = seen[before..].iter().map(|seen| &*seen.what).collect();
+    let asked = seen[before..].iter().map(|seen| {
+        let path = seen.what.split('?').next().unwrap_or_default();
+        path.replace(&host(1).to_string(), "HOST")
+    });
+    let mut asked: Vec<String> = asked.collect();
     asked.sort_unstable();
-    let [candidates, consumers, swap] = asked[..] else {
-        panic!("{asked:?}")
-    };
-    assert!(candidates.starts_with("GET /allocation_candidates"));
-    let of_host = format!("GET /resource_providers/{}/allocations", host(1));
-    assert!(consumers.starts_with(&of_host), "{consumers}");
-    assert!(swap.starts_with(POST), "{swap}");
+    asked
+}
+
+#[tokio::test]
+async fn a_request_that_needs_victims_asks_placement_three_questions_and_with_other_schedulers_five()
+ {
+    const ALONE: [&str; 3] = [
+        "GET /allocation_candidates",
+        "GET /resource_providers/HOST/allocations",
+        "POST /allocations",
+    ];
+    assert_eq!(questions_of_a_preemption(false).await, ALONE);
+    let with_others = questions_of_a_preemption(true).await;
+    let (inventories, usages) = (
+        "GET /resource_providers/HOST/inventories",
+        "GET /resource_providers/HOST/usages",
+    );
+    assert_eq!(
+        with_others,
+        [ALONE[0], ALONE[1], inventories, usages, ALONE[2]]
+    );
 }

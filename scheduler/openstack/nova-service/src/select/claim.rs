@@ -7,7 +7,6 @@ use crate::facts::Facts;
 use crate::metrics::Metrics;
 use ebbtide_nova::fault::NovaException;
 use ebbtide_nova_cloud::{Claim, ClaimResult};
-use ebbtide_openstack::placement::Inventory;
 use ebbtide_openstack::{NewClaim, OpenStackError, Placement, RequestEffect, Resources};
 use ebbtide_runtime::task::pause;
 use ebbtide_swap::{holds, take_back, taken_by};
@@ -111,7 +110,7 @@ impl Claimer<'_> {
                 .providers
                 .lock_for_write(std::slice::from_ref(&new))
                 .await;
-            let readings = self.facts.providers.readings(&new);
+            let readings = self.facts.providers.readings(std::slice::from_ref(&new));
             let tried = async {
                 match self.request.redelivered || self.request.is_doubtful(new.consumer) {
                     true => self.replace(&new).await,
@@ -123,7 +122,7 @@ impl Claimer<'_> {
             let fault = match &tried {
                 Ok(ebbtide_openstack::AllocationResult::Yes) => {
                     self.taken(&new, &readings);
-                    self.fault_of(&new, proof, is_proven, 0).await
+                    self.fault_of(&new, claim, proof, is_proven, 0).await
                 }
                 _ => None,
             };
@@ -155,7 +154,7 @@ impl Claimer<'_> {
                     // unknown, so the scheduler reads the host again. The claim has raised the
                     // generation by one all the same.
                     self.taken(&new, &BTreeMap::new());
-                    let fault = self.fault_of(&new, proof, false, 1).await;
+                    let fault = self.fault_of(&new, claim, proof, false, 1).await;
                     return self.keep_or_give_back(&new, claim, fault).await;
                 }
             }
@@ -206,9 +205,8 @@ impl Claimer<'_> {
     fn taken(&self, new: &NewClaim, readings: &BTreeMap<Uuid, u64>) {
         let held = taken_by(new);
         self.request.forget_doubt(new.consumer);
-        self.facts
-            .providers
-            .own_claim(new.consumer, &held, readings);
+        self.facts.providers.claimed(new.consumer, &held, None);
+        self.facts.providers.wrote(readings);
     }
 
     /// Why a claim that Placement has taken must not stay. Placement and the ledger are asked in
@@ -217,22 +215,35 @@ impl Claimer<'_> {
     async fn fault_of(
         &self,
         new: &NewClaim,
+        claim: &Claim,
         proof: HostProof,
         is_proven: bool,
         unseen: i64,
     ) -> Option<ClaimFault> {
+        // A reading between the decision and the claim makes the new generation the known one.
+        if self.has_other_traits(new, claim) {
+            return Some(ClaimFault::HostChanged);
+        }
         if !is_proven {
-            let (host, runs) =
-                tokio::join!(self.host_fault(new, proof, unseen), self.runs_there(new));
+            let host = self.host_fault(new, claim, proof, unseen);
+            let (host, runs) = tokio::join!(host, self.runs_there(new));
             return host.or(runs);
         }
         // This reads the ledger, which knows of schedulers that have started since the decision. A
         // scheduler that registers after this read claims after this claim.
         let runs = self.runs_there(new).await;
         if runs.is_none() && self.facts.others.may_claim() {
-            return self.host_fault(new, proof, unseen).await;
+            return self.host_fault(new, claim, proof, unseen).await;
         }
         runs
+    }
+
+    /// Whether a host was found to have other traits or aggregates since it was chosen.
+    fn has_other_traits(&self, new: &NewClaim, claim: &Claim) -> bool {
+        let mut providers = taken_by(new).into_keys();
+        self.facts.read(|cloud| {
+            providers.any(|provider| cloud.traits_changed_since(provider, claim.trait_changes))
+        })
     }
 
     /// Whether a look that runs beside the claim shows its host as it was known. False: only a look
@@ -250,7 +261,7 @@ impl Claimer<'_> {
             let now = now
                 .ok()
                 .and_then(|now| i64::try_from(now.generation.0).ok());
-            if !matches!((known, now), (Some(known), Some(now)) if now <= known) {
+            if !matches!((known, now), (Some(known), Some(now)) if now == known) {
                 return false;
             }
         }
@@ -260,10 +271,12 @@ impl Claimer<'_> {
     /// Whether another writer has changed a provider. The caller holds the provider's lock, so only
     /// other writers increment the generation meanwhile. A claim that has overcommitted a provider
     /// because another scheduler claimed at the same time is given back: the scheduler that claims
-    /// last always sees the excess. If Placement does not answer now, the claim stays.
+    /// last always sees the excess. So is one on a host whose traits or aggregates have changed. If
+    /// Placement does not answer now, the claim stays.
     async fn host_fault(
         &self,
         new: &NewClaim,
+        claim: &Claim,
         proof: HostProof,
         unseen: i64,
     ) -> Option<ClaimFault> {
@@ -273,25 +286,24 @@ impl Claimer<'_> {
                 continue;
             };
             let generation = i64::try_from(now.generation.0).unwrap_or(i64::MAX);
-            if known.is_some_and(|known| generation <= known.saturating_add(unseen)) {
+            // An older one is that of another provider: this one was deleted and made again.
+            let as_known =
+                |known: i64| (known..=known.saturating_add(unseen)).contains(&generation);
+            if known.is_some_and(as_known) {
                 continue;
             }
             self.facts.providers.note_other_writer();
             if proof != HostProof::Before {
                 return Some(ClaimFault::HostChanged);
             }
-            let read = tokio::try_join!(
-                self.placement.usages(provider),
-                self.placement.inventories(provider)
-            );
-            let Ok((given, has)) = read else { continue };
-            let over = amounts.keys().any(|class| {
-                let used = given.usages.get(class).copied().unwrap_or(0);
-                let has = has.inventories.get(class);
-                has.is_some_and(|has| used as f64 > capacity(has))
-            });
-            if over {
+            let Ok(Some(facts)) = self.facts.providers.read_whole(provider).await else {
+                continue;
+            };
+            if facts.overcommitted(amounts.keys()).is_some() {
                 return Some(ClaimFault::TooMuch);
+            }
+            if self.has_other_traits(new, claim) {
+                return Some(ClaimFault::HostChanged);
             }
         }
         None
@@ -324,10 +336,12 @@ impl Claimer<'_> {
         }
     }
 
-    /// Deletes claims with unknown outcome of a request that got no host.
+    /// Deletes claims with unknown outcome of a request that got no host. Placement may write them
+    /// later.
     pub(super) async fn give_back_doubtful(&self) {
         for claims in self.request.doubtful() {
             self.give_back(&claims).await;
+            self.facts.late_claims.note(claims);
         }
     }
 
@@ -378,11 +392,6 @@ impl Claimer<'_> {
             }
         }
     }
-}
-
-/// The amount of an inventory that all consumers together may hold, computed as Placement does.
-fn capacity(has: &Inventory) -> f64 {
-    (has.total as f64 - has.reserved as f64) * has.allocation_ratio
 }
 
 /// An instance's UUID in Placement's form.

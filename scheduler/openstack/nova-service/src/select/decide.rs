@@ -343,8 +343,9 @@ impl Selector {
         // This scheduler's claims increment the generation, too. While this task holds the lock no
         // claim is under way, and all finished claims are counted.
         let _turn = self.facts.providers.lock_for_look(host).await;
+        let before = self.facts.providers.known_generation(host);
         match self.generation(request, host).await {
-            Ok(generation) => self.is_known(host, generation),
+            Ok(generation) => self.is_known(host, before, generation),
             // The claim waits for an unavailable Placement.
             Err(error) => error.is_passing(),
         }
@@ -354,15 +355,18 @@ impl Selector {
     /// meanwhile, so a new generation proves nothing.
     pub(super) async fn looks_as_known(&self, request: &SelectRequest, host: Uuid) -> Option<bool> {
         let before = self.facts.providers.writes_at_rest(host)?;
+        let known = self.facts.providers.known_generation(host);
         let generation = self.generation(request, host).await.ok()?;
         let after = self.facts.providers.writes_at_rest(host)?;
-        (before == after).then(|| self.is_known(host, generation))
+        (before == after).then(|| self.is_known(host, known, generation))
     }
 
-    /// Whether a generation is known. An older one was queried before the last read of the host.
-    fn is_known(&self, host: Uuid, generation: i64) -> bool {
+    /// Whether a generation is known. The host may have been read since the query was sent, when
+    /// `before` was known, but a provider with an older generation than that is another one: it was
+    /// deleted and made again.
+    fn is_known(&self, host: Uuid, before: Option<i64>, generation: i64) -> bool {
         let known = self.facts.providers.known_generation(host);
-        let is_known = known.is_some_and(|known| generation <= known);
+        let is_known = before <= Some(generation) && known >= Some(generation);
         if !is_known {
             self.facts.providers.note_other_writer();
         }

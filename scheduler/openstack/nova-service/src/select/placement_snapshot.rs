@@ -26,16 +26,8 @@ impl Selector {
             return Ok(snapshot);
         }
         let (hosts, newcomers) = self.concerned(request, plan);
-        let providers = try_join_all(hosts.into_iter().map(|provider| async move {
-            let of = &self.facts.providers;
-            let ((), (generation, consumers)) =
-                tokio::try_join!(of.read_if_believed(provider), of.consumers(provider))?;
-            Ok::<_, OpenStackError>(ProviderTruth {
-                provider,
-                generation,
-                consumers,
-            })
-        }));
+        let of = &self.facts.providers;
+        let providers = try_join_all(hosts.into_iter().map(|provider| of.truth(provider)));
         let (providers, mut held) = tokio::try_join!(providers, self.held(request, newcomers))?;
         let mut unseen = Vec::new();
         for victim in &plan.victims {

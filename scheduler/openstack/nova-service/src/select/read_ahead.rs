@@ -99,7 +99,7 @@ impl SecondReading {
     fn begin(facts: &Facts, hosts: Vec<Uuid>) -> Self {
         let facts = facts.clone();
         let truth = task::spawn_for_result("consumers", async move {
-            let read = hosts.into_iter().map(|host| truth_of(&facts, host));
+            let read = hosts.into_iter().map(|host| facts.providers.truth(host));
             try_join_all(read).await
         });
         Self { truth }
@@ -144,18 +144,6 @@ impl SecondReading {
             VerifyResult::Changed(why) => Err(why),
         }
     }
-}
-
-/// A host's consumers, with its inventory in memory.
-async fn truth_of(facts: &Facts, provider: Uuid) -> Result<ProviderTruth, OpenStackError> {
-    let of = &facts.providers;
-    let ((), (generation, consumers)) =
-        tokio::try_join!(of.read_if_believed(provider), of.consumers(provider))?;
-    Ok(ProviderTruth {
-        provider,
-        generation,
-        consumers,
-    })
 }
 
 impl Selector {
@@ -231,7 +219,7 @@ impl Selector {
         let Some(writes) = self.facts.providers.writes_at_rest(host) else {
             return;
         };
-        match truth_of(&self.facts, host).await {
+        match self.facts.providers.truth(host).await {
             Ok(truth) => {
                 let (generation, consumers) = (truth.generation, &truth.consumers);
                 self.facts
