@@ -1,5 +1,5 @@
-"""Chapters of the story: how victims leave, one chapter for each interruption behaviour. Terminate is
-what all other chapters do."""
+"""Chapters of the story: how victims leave, one chapter for each interruption behaviour. Terminate
+is what all other chapters do."""
 import contextlib
 
 from cloud import until
@@ -14,8 +14,8 @@ PREEMPTIBLE = {'ebbtide:preemptible': 'true', 'ebbtide:grace_seconds': '2'}
 
 @contextlib.contextmanager
 def flavors(stage, behaviour, *sizes):
-    """Flavors (name, VCPUs, memory, disk): those with `.pre` in their name are preemptible and end by
-    `behaviour`. They go with the servers of the chapter."""
+    """Flavors (name, VCPUs, memory, disk): those with `.pre` in their name are preemptible and end
+    by `behaviour`. They go with the servers of the chapter."""
     specs = dict(PREEMPTIBLE, **{'ebbtide:interruption': behaviour})
     made = [stage.cloud.flavor(*size, specs if '.pre' in size[0] else {}) for size in sizes]
     try:

@@ -48,8 +48,8 @@ def allocations():
 def problems(stopped=()):
     """Everything that is wrong, one line each; nothing when the cloud is in order and at rest.
 
-    `stopped`: victims that were stopped. They hold only their disk in Placement, and Nova books them
-    on their host beside those that run in their room."""
+    `stopped`: victims that were stopped. They hold only their disk in Placement, and Nova books
+    them on their host beside those that run in their room."""
     wrong = []
     held = allocations()
     alive = {}

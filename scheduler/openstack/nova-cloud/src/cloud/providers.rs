@@ -142,8 +142,8 @@ impl Cloud {
         }
     }
 
-    /// How often traits or aggregates of a provider were found changed. A decision remembers it, for
-    /// [`Cloud::traits_changed_since`].
+    /// How often traits or aggregates of a provider were found changed. A decision remembers it,
+    /// for [`Cloud::traits_changed_since`].
     #[must_use]
     pub fn trait_changes(&self) -> u64 {
         self.trait_changes

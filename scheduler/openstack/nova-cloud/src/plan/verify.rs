@@ -13,8 +13,9 @@ type Freed = BTreeMap<String, i64>;
 impl Cloud {
     /// Compares a plan with the consumers that Placement has just listed for its hosts: every
     /// victim is there and holds what the plan assumes, all claims fit once the victims are gone,
-    /// no victim has become superfluous, and no host has other traits or aggregates. Inventories come from the cloud in memory. If the plan
-    /// is good, fills in the victims' generations and what each victim keeps while it still runs.
+    /// no victim has become superfluous, and no host has other traits or aggregates. Inventories
+    /// come from the cloud in memory. If the plan is good, fills in the victims' generations and
+    /// what each victim keeps while it still runs.
     pub fn verify(&self, plan: &mut PreemptionPlan, truth: &[ProviderTruth]) -> VerifyResult {
         match self.check(plan, truth) {
             Ok(found) => {

@@ -158,9 +158,9 @@ impl Evacuations {
         Ok(facts.read(|cloud| cloud.overfull(provider, &consumers)))
     }
 
-    /// What Placement gives of a host beyond its capacity, after a write of this scheduler there; the
-    /// caller then gives it back. A swap takes free capacity beside that of its victims, so another
-    /// scheduler's claim can meet it. No query without other schedulers.
+    /// What Placement gives of a host beyond its capacity, after a write of this scheduler there;
+    /// the caller then gives it back. A swap takes free capacity beside that of its victims, so
+    /// another scheduler's claim can meet it. No query without other schedulers.
     ///
     /// # Errors
     /// Those of Placement.

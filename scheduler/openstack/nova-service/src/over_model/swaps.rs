@@ -334,8 +334,7 @@ async fn questions_of_a_preemption(others: bool) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_request_that_needs_victims_asks_placement_three_questions_and_with_other_schedulers_five()
- {
+async fn a_request_that_needs_victims_asks_three_questions_and_beside_others_five() {
     const ALONE: [&str; 3] = [
         "GET /allocation_candidates",
         "GET /resource_providers/HOST/allocations",
