@@ -49,6 +49,10 @@ pub(crate) struct Options {
     /// So many more hosts, which have no agents: servers that are placed there do not start.
     #[arg(long, default_value_t = 0)]
     silent_hosts: u32,
+    /// Prices follow supply and demand, and change every so many seconds. Without it they are what
+    /// flavors say.
+    #[arg(long, value_name = "SECONDS")]
+    market: Option<u32>,
 }
 
 /// Runs until SIGTERM or SIGINT.
@@ -66,6 +70,10 @@ pub(crate) async fn run(options: Options) -> Result<()> {
     config.auth.tokens = options.tokens;
     if options.silent_hosts > 0 {
         config.region.host_down_seconds = SILENT_HOST_DOWN;
+    }
+    if let Some(seconds) = options.market {
+        config.region.market.enabled = true;
+        config.region.market.interval_seconds = Seconds(seconds);
     }
     config.database.url = format!("sqlite://{}", dir.join("region.db").display());
     ebbtide_scheduler::init_log(&config)?;

@@ -17,6 +17,7 @@ mod agent_logins;
 mod agent_queues;
 mod archive;
 pub mod args;
+mod bills;
 mod cloud;
 mod console;
 mod error;

@@ -152,7 +152,7 @@ impl Region {
         region
     }
 
-    async fn channel(&self) -> Channel {
+    pub(crate) async fn channel(&self) -> Channel {
         Channel::from_shared(self.address.clone())
             .unwrap()
             .connect()
@@ -201,7 +201,7 @@ impl Region {
     }
 }
 
-fn with<T>(message: T, token: &str) -> Request<T> {
+pub(crate) fn with<T>(message: T, token: &str) -> Request<T> {
     let mut request = Request::new(message);
     let value = format!("Bearer {token}").parse().unwrap();
     request.metadata_mut().insert("authorization", value);

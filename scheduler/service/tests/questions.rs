@@ -88,6 +88,7 @@ async fn ask(channel: &Channel, method: &str) -> Result<(), Status> {
         "Market/ListPriceHistory" => {
             call!(market.list_price_history(v1::ListPriceHistoryRequest::default()))
         }
+        "Market/ListBills" => call!(market.list_bills(v1::ListBillsRequest::default())),
         "Market/GetAdvice" => call!(market.get_advice(v1::GetAdviceRequest {
             flavor: small,
             ..Default::default()

@@ -6,6 +6,7 @@
 
 mod advice;
 mod attacks;
+mod bills;
 mod console;
 mod curl;
 mod openstack;

@@ -3,7 +3,7 @@
 use super::{Answer, Fake, refuse};
 use ebbtide_proto::v1::market_server::Market;
 use ebbtide_proto::v1::*;
-use tonic::{Code, Request, Response};
+use tonic::{Code, Request, Response, Status};
 
 #[tonic::async_trait]
 impl Market for Fake {
@@ -55,6 +55,10 @@ impl Market for Fake {
                 prices: after.skip(skipped).take(3).cloned().collect(),
             }))
         })
+    }
+
+    async fn list_bills(&self, _: Request<ListBillsRequest>) -> Answer<ListBillsResponse> {
+        Err(Status::unimplemented("the command sums up hours itself"))
     }
 
     async fn get_advice(&self, request: Request<GetAdviceRequest>) -> Answer<GetAdviceResponse> {

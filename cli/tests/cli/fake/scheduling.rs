@@ -24,6 +24,7 @@ impl Scheduler for Fake {
         Ok(Response::new(WhatIfResponse {
             decision: Some(decision),
             notices: Vec::new(),
+            counterfactuals: None,
         }))
     }
 
@@ -42,6 +43,7 @@ impl Scheduler for Fake {
         })?;
         Ok(Response::new(ExplainResponse {
             decision: Some(decision),
+            counterfactuals: None,
         }))
     }
 

@@ -59,6 +59,7 @@ rules! {
     // Prices are public: the answer is the same for every caller.
     "/ebbtide.v1.Market/ListPrices" AnyRole;
     "/ebbtide.v1.Market/ListPriceHistory" AnyRole;
+    "/ebbtide.v1.Market/ListBills" AnyRole;
     // A tenant gets other tenants' lifetimes only in batches.
     "/ebbtide.v1.Market/GetAdvice" AnyRole;
 

@@ -195,6 +195,7 @@ pub const ROUTES: &[Route] = &[
     get("/v1/lives", "Market/ListLives").page("lives", "id"),
     get("/v1/prices", "Market/ListPrices"),
     get("/v1/price-history", "Market/ListPriceHistory").page("prices", "id"),
+    get("/v1/bills", "Market/ListBills"),
     get("/v1/advice", "Market/GetAdvice"),
 ];
 

@@ -130,6 +130,10 @@ impl Sum {
     pub fn add(&mut self, amount: Money) {
         self.micros += u128::from(amount.micros());
     }
+
+    pub fn merge(&mut self, other: Self) {
+        self.micros += other.micros;
+    }
 }
 
 impl std::fmt::Display for Sum {

@@ -1,5 +1,7 @@
 //! Conversion of objects from the model to the wire. Each of their fields is set here only.
 
+use crate::bills::Bill;
+use ebbtide_counterfactual::WithoutWeigher;
 use ebbtide_engine::{ClassUsage, HostSummary, PluginFailure};
 use ebbtide_live_plugins::ListedPlugin;
 use ebbtide_market::FlavorPrice;
@@ -366,6 +368,41 @@ pub(super) fn decision(d: &Decision) -> v1::Decision {
         refused_claims: d.trace.refused_claims.iter().map(refused_claim).collect(),
         times: d.trace.times.iter().map(part_time).collect(),
         ..decision_short(d)
+    }
+}
+
+/// Of the decision as its reader may see it.
+pub(super) fn counterfactuals(d: &Decision) -> v1::Counterfactuals {
+    let victims = d.victims().count();
+    let waits = match &d.outcome {
+        DecisionOutcome::Placed(placements) => placements.first().is_some_and(|p| p.waits_for_room),
+        DecisionOutcome::NoValidHost(_) => false,
+    };
+    let others = ebbtide_counterfactual::without_weighers(&d.explanation, waits);
+    let one_more = ebbtide_counterfactual::one_more_host(&d.explanation, victims);
+    v1::Counterfactuals {
+        without_weighers: others.into_iter().map(without_weigher).collect(),
+        needs_victims: ebbtide_counterfactual::needs_victims(&d.explanation, victims),
+        one_more_host: one_more.unwrap_or_default().to_owned(),
+    }
+}
+
+fn without_weigher(other: WithoutWeigher) -> v1::WithoutWeigher {
+    v1::WithoutWeigher {
+        weigher: other.weigher,
+        hosts: other.hosts,
+        certain: other.certain,
+    }
+}
+
+pub(super) fn bill(((project_id, flavor), bill): (&(String, String), &Bill)) -> v1::Bill {
+    v1::Bill {
+        project_id: project_id.clone(),
+        flavor: flavor.clone(),
+        charged_hours: bill.charged_hours,
+        free_hours: bill.free_hours,
+        unknown_hours: bill.unknown_hours,
+        charged: bill.charged.to_string(),
     }
 }
 

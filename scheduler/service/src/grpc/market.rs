@@ -4,10 +4,12 @@ use super::ApiHandlers;
 use super::request::{limit, optional, parsed};
 use super::{advice, convert};
 use crate::advice::AskedFlavor;
+use crate::bills::{BilledHours, bills};
 use crate::error::ServiceError;
 use ebbtide_access::AccessError;
 use ebbtide_advice::Viewer;
 use ebbtide_advice::life::hours_of;
+use ebbtide_market::billing::Sum;
 use ebbtide_model::{Flavor, Money};
 use ebbtide_proto::v1;
 use ebbtide_proto::v1::market_server::Market;
@@ -92,6 +94,27 @@ impl Market for ApiHandlers {
         let prices = self.api.market.price_history(&viewer, filter).await?;
         Ok(Response::new(v1::ListPriceHistoryResponse {
             prices: prices.iter().map(convert::price).collect(),
+        }))
+    }
+
+    async fn list_bills(
+        &self,
+        request: Request<v1::ListBillsRequest>,
+    ) -> Result<Response<v1::ListBillsResponse>, Status> {
+        let viewer = viewer(&request)?;
+        let wire = request.into_inner();
+        let which = BilledHours {
+            project_id: optional(wire.project_id),
+            from: parsed("from", &wire.from)?,
+            before: parsed("before", &wire.before)?,
+        };
+        let now = ebbtide_runtime::clock::now();
+        let bills = bills(&self.api, &viewer, &which, now).await?;
+        let mut charged = Sum::default();
+        bills.values().for_each(|bill| charged.merge(bill.charged));
+        Ok(Response::new(v1::ListBillsResponse {
+            bills: bills.iter().map(convert::bill).collect(),
+            charged: charged.to_string(),
         }))
     }
 

@@ -163,9 +163,11 @@ impl v1::scheduler_server::Scheduler for ApiHandlers {
         let who = guard::caller(&request)?;
         let unresolved = super::request::what_if(request.into_inner())?;
         let (decision, notices) = self.api.cloud.what_if(unresolved).await?;
+        let decision = guard::visible_to(decision, &who);
         Ok(Response::new(v1::WhatIfResponse {
-            decision: Some(convert::decision(&guard::visible_to(decision, &who))),
+            decision: Some(convert::decision(&decision)),
             notices,
+            counterfactuals: Some(convert::counterfactuals(&decision)),
         }))
     }
 
@@ -190,6 +192,7 @@ impl v1::scheduler_server::Scheduler for ApiHandlers {
         }
         Ok(Response::new(v1::ExplainResponse {
             decision: Some(convert::decision(&decision)),
+            counterfactuals: Some(convert::counterfactuals(&decision)),
         }))
     }
 

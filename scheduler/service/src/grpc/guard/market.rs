@@ -49,6 +49,19 @@ impl Market for Guard {
         <ApiHandlers as Market>::list_price_history(&self.handlers, request).await
     }
 
+    async fn list_bills(
+        &self,
+        mut request: Request<v1::ListBillsRequest>,
+    ) -> Result<Response<v1::ListBillsResponse>, Status> {
+        let who = caller(&request)?;
+        let wire = request.get_mut();
+        wire.project_id = who
+            .project(&wire.project_id, "list bills")
+            .map_err(ServiceError::Access)?;
+        set_viewer(&mut request)?;
+        <ApiHandlers as Market>::list_bills(&self.handlers, request).await
+    }
+
     async fn get_advice(
         &self,
         mut request: Request<v1::GetAdviceRequest>,
