@@ -1,5 +1,7 @@
 import { defineConfig } from "vitest/config";
 
+const firefox = process.env["EBBTIDE_BROWSER"] === "firefox";
+
 export default defineConfig({
   base: "/console/",
   esbuild: { jsx: "automatic", jsxImportSource: "preact" },
@@ -23,8 +25,18 @@ export default defineConfig({
         test: {
           name: "browser",
           include: ["browser/**/*.test.ts"],
+          exclude: [firefox ? "browser/policy.test.ts" : "browser/firefox.test.ts"],
           testTimeout: 60_000,
           hookTimeout: 120_000,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "openstack",
+          include: ["openstack/**/*.test.ts"],
+          testTimeout: 180_000,
+          hookTimeout: 300_000,
         },
       },
     ],

@@ -1,6 +1,7 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { open, openBrowser, picture } from "./page";
+import { open, openBrowser } from "./page";
+import { picture } from "./picture";
 import { Region } from "./region";
 
 /** Hosts of the region without agents, beside the four that have one. */

@@ -1,6 +1,7 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { open, openBrowser, picture, violations } from "./page";
+import { open, openBrowser, violations, visit } from "./page";
+import { picture } from "./picture";
 import { Region } from "./region";
 
 let browser: Browser;
@@ -66,7 +67,7 @@ describe("sign in", () => {
     // Who displaced it is another tenant's business.
     expect(await tenant.page.locator("main").innerText()).not.toMatch(/urgent|science/);
     expect(await tenant.page.getByRole("link", { name: "Capacity" }).count()).toBe(0);
-    await tenant.page.goto(`${region.console}#/capacity`);
+    await visit(tenant.page, `${region.console}#/capacity`);
     await tenant.page.getByRole("heading", { name: "Evacuations" }).waitFor();
     expect(tenant.wrong).toEqual([]);
     await tenant.close();

@@ -22,7 +22,39 @@ export interface Options {
   auth?: boolean;
   /** Options of `ebbtide-demo embedded`. */
   more?: string[];
+  /** Past lives: a test cannot wait for the weeks that advice needs. */
+  lives?: PastLife[];
 }
+
+/** A life as the database keeps it: `PastLife` in `model/src/past_life.rs`. */
+export interface PastLife {
+  server_id: string;
+  starts: number;
+  name: string;
+  project_id: string;
+  flavor: string;
+  preemptible: boolean;
+  price_per_hour: string;
+  host: string;
+  zone: string;
+  launched_at: string;
+  ended_at: string;
+  end: string;
+}
+
+const WRITE_LIVES = `
+import json, sqlite3, sys
+from datetime import datetime
+rows = []
+def millis(text):
+    return round(datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1000)
+for life in json.load(sys.stdin):
+    key = f"{life['server_id']}.{life['starts']}"
+    times = (millis(life["launched_at"]), millis(life["ended_at"]))
+    rows.append((key, life["project_id"], life["flavor"], *times, json.dumps(life)))
+with sqlite3.connect(sys.argv[1]) as database:
+    database.executemany("INSERT INTO lives VALUES (?, ?, ?, ?, ?, ?)", rows)
+`;
 
 export class Region {
   readonly dir = mkdtempSync(join(tmpdir(), "ebbtide-console-"));
@@ -42,6 +74,13 @@ export class Region {
       await region.run();
       region.#story(options.story);
       await region.kill();
+    }
+    if (options.lives !== undefined) {
+      // The first start makes the tables.
+      await region.run();
+      await region.kill();
+      const input = JSON.stringify(options.lives);
+      execFileSync("python3", ["-c", WRITE_LIVES, join(region.dir, "region.db")], { input });
     }
     region.more.push(...(options.more ?? []));
     if (options.auth === true) {

@@ -1,6 +1,7 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { open, openBrowser, picture, violations } from "./page";
+import { open, openBrowser, violations, visit } from "./page";
+import { picture } from "./picture";
 import { Region } from "./region";
 
 const MARKUP = `<img src=x onerror="alert('name')"><script>alert(1)</script>`;
@@ -62,6 +63,80 @@ describe("a newcomer", () => {
     await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
     await page.getByText("AP3 (paper) was displaced by urgent (science).").waitFor();
+    await close();
+  });
+});
+
+describe("a decision", () => {
+  it("says what would have been decided otherwise, by switches", async () => {
+    const { page, wrong, close } = await open(browser, `${region.console}#/decisions/urgent`);
+    const group = page.getByRole("group", { name: "What would have been decided otherwise" });
+    const answer = group.getByRole("status");
+    await group.getByLabel("if no server were preemptible").check();
+    expect(await answer.innerText()).toBe("There would have been no valid host.");
+    await group.getByLabel("with one more host").check();
+    expect(await answer.innerText()).toMatch(/^One more host like host-A, without servers, would/);
+    // The scheduler's answers are those of the command line.
+    const said = region.program("ebbtide", "explain", "urgent", "--project", "science");
+    expect(said).toContain("One more host like host-A");
+    const weighers = group.getByLabel(/^without the weigher/);
+    for (let at = 0; at < (await weighers.count()); at += 1) {
+      await weighers.nth(at).check();
+      expect(await answer.innerText()).toMatch(/host-A would have been chosen, too\./);
+      expect(await page.locator(".ranked > li").first().innerText()).toContain("this switch");
+    }
+    await group.getByLabel("as it was decided").check();
+    expect(await answer.innerText()).toBe("");
+    expect(wrong).toEqual([]);
+    await close();
+  });
+});
+
+describe("replay", () => {
+  it("goes through the day by slider, by event and by itself", async () => {
+    const { page, wrong, close } = await open(browser, `${region.console}#/replay`);
+    const status = page.locator(".moment");
+    await status.waitFor();
+    await page.locator(".events").getByText(/flavor large placed on host-A/).waitFor();
+    const now = await status.innerText();
+    await picture(page, "replay");
+    // The slider by keyboard: to the beginning of the day.
+    const slider = page.getByRole("slider", { name: "Time" });
+    await slider.focus();
+    await page.keyboard.press("Home");
+    await page.getByText("Nothing has happened until then on this day.").waitFor();
+    await page.getByRole("button", { name: "Next event" }).click();
+    await page.locator(".events li").first().waitFor();
+    const first = await page.locator("[data-at]").getAttribute("data-at");
+    await page.getByRole("button", { name: "Play" }).click();
+    const further = page.locator(`[data-at]:not([data-at="${first}"])`);
+    await further.waitFor();
+    await page.getByRole("button", { name: "Pause" }).click();
+    // Before the normal request the victims were there.
+    await page.keyboard.press("Tab");
+    await slider.focus();
+    await page.keyboard.press("End");
+    await page.getByRole("button", { name: "Event before" }).click();
+    await page.locator(".events [data-kind]").first().waitFor();
+    expect(await status.innerText()).toMatch(/^\d+ normal servers? and \d+ preemptible\./);
+    expect(now).toMatch(/^\d+ normal servers? and \d+ preemptible\./);
+    const map = page.getByRole("application");
+    await map.focus();
+    await page.keyboard.press("Home");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "host-A" }).waitFor();
+    expect(wrong).toEqual([]);
+    await close();
+  });
+
+  it("of another day shows that day, and of no day shows this one", async () => {
+    const { page, wrong, close } = await open(browser, `${region.console}#/replay/2020-02-03`);
+    await page.locator(".moment").waitFor();
+    await page.getByText("Nothing has happened until then on this day.").waitFor();
+    expect(await page.getByLabel("Day").inputValue()).toBe("2020-02-03");
+    await visit(page, `${region.console}#/replay/never`);
+    await page.locator(".moment").waitFor();
+    expect(wrong).toEqual([]);
     await close();
   });
 });
@@ -129,11 +204,11 @@ describe("markup in names and reasons", () => {
     const { page, wrong, close } = await open(browser, `${region.console}#/capacity/host-D`);
     await page.getByText(MARKUP).first().waitFor();
     if (created) {
-      await page.goto(`${region.console}#/decisions`);
+      await visit(page, `${region.console}#/decisions`);
       await page.getByText(project).first().waitFor();
     }
     for (const place of [`decisions/${encodeURIComponent(MARKUP)}`, `capacity/${MARKUP}`, MARKUP]) {
-      await page.goto(`${region.console}#/${place}`);
+      await visit(page, `${region.console}#/${place}`);
       await page.reload();
       await page.locator("h1").waitFor();
     }
@@ -152,6 +227,9 @@ describe("every view", () => {
     "decisions/urgent",
     "capacity/host-A",
     "what-if",
+    "prices",
+    "plugins",
+    "replay",
   ];
 
   it("has no violation that axe finds, light and dark, on a desk and a phone", async () => {
@@ -163,9 +241,9 @@ describe("every view", () => {
     for (const kind of kinds) {
       const { page, wrong, close } = await open(browser, region.console, kind);
       for (const view of VIEWS) {
-        await page.goto(`${region.console}#/${view}`);
+        await visit(page, `${region.console}#/${view}`);
         await page.locator("h1").waitFor();
-        await page.locator("main table, main form, main canvas, main .step").first().waitFor();
+        await page.locator("main table, form.question, main canvas, main .step, main h2").first().waitFor();
         if (view === "what-if") {
           await page.locator("form.question button").click();
           await page.locator(".outcome").waitFor();

@@ -20,6 +20,9 @@ import {
 import { CapacityView } from "./views/capacity/view";
 import { DecisionsView } from "./views/decision/view";
 import { EvacuationsView } from "./views/evacuations/view";
+import { PluginsView } from "./views/plugins/view";
+import { PricesView } from "./views/prices/view";
+import { ReplayView } from "./views/replay/view";
 import { ServersView } from "./views/servers/view";
 import { WhatIfView } from "./views/what-if/view";
 
@@ -30,7 +33,7 @@ type Access =
   | { kind: "in"; seesAll: boolean };
 
 /** Views that need to see the whole region. */
-const FOR_OPERATORS: readonly View[] = ["capacity"];
+const FOR_OPERATORS: readonly View[] = ["capacity", "plugins", "replay"];
 
 export function App() {
   const [language, setLanguage] = useState<Language>(firstLanguage);
@@ -175,6 +178,12 @@ function Shown(props: { view: View; place: Place }) {
       return <CapacityView host={props.place.id} />;
     case "whatIf":
       return <WhatIfView />;
+    case "prices":
+      return <PricesView flavor={props.place.id} />;
+    case "plugins":
+      return <PluginsView />;
+    case "replay":
+      return <ReplayView day={props.place.id} />;
   }
 }
 

@@ -2,7 +2,16 @@
 
 import { useEffect, useState } from "preact/hooks";
 
-export const VIEWS = ["evacuations", "servers", "decisions", "capacity", "whatIf"] as const;
+export const VIEWS = [
+  "evacuations",
+  "servers",
+  "decisions",
+  "capacity",
+  "whatIf",
+  "prices",
+  "plugins",
+  "replay",
+] as const;
 export type View = (typeof VIEWS)[number];
 
 export interface Place {
@@ -18,6 +27,9 @@ const PATHS: Record<View, string> = {
   decisions: "decisions",
   capacity: "capacity",
   whatIf: "what-if",
+  prices: "prices",
+  plugins: "plugins",
+  replay: "replay",
 };
 
 /** The link to a view. */

@@ -11,6 +11,8 @@ const server = (name: string, status: string, deadline_at = ""): Server => ({
   status,
   state: status,
   state_reason: "",
+  launched_at: "",
+  resources: {},
   host: "host-A",
   decision_id: "",
   evacuation_id: "",

@@ -31,6 +31,8 @@ export interface Server {
   status: string;
   state: string;
   state_reason: string;
+  launched_at: string;
+  resources: Record<string, string>;
   host: string;
   decision_id: string;
   evacuation_id: string;
@@ -153,6 +155,8 @@ export interface RegionSummary {
   servers: Record<string, number>;
   resources: ResourceUsage[];
   version: string;
+  policy: string;
+  cost_module: string;
 }
 
 export interface WatchEvent {
@@ -167,8 +171,61 @@ export interface WatchEvent {
 
 export interface FlavorPrice {
   flavor: string;
+  preemptible: boolean;
   /** What an hour costs now, for example "0.031". */
   price: string;
+  price_per_hour: string;
+  floor: string;
+  ceiling: string;
+  since: string;
+  supply: string;
+  demand: string;
+}
+
+export interface Prices {
+  prices: FlavorPrice[];
+  /** Whether prices follow supply and demand. */
+  market: boolean;
+}
+
+/** A change of a price. */
+export interface PriceRecord {
+  id: string;
+  flavor: string;
+  at: string;
+  price: string;
+  supply: string;
+  demand: string;
+}
+
+/** A life of a server that is over. */
+export interface Life {
+  id: string;
+  server_id: string;
+  name: string;
+  project_id: string;
+  flavor: string;
+  preemptible: boolean;
+  host: string;
+  zone: string;
+  launched_at: string;
+  ended_at: string;
+  end: string;
+}
+
+export interface Bill {
+  project_id: string;
+  flavor: string;
+  charged_hours: string;
+  free_hours: string;
+  unknown_hours: string;
+  charged: string;
+}
+
+export interface Bills {
+  bills: Bill[];
+  /** The sum of all. */
+  charged: string;
 }
 
 export interface Advice {
@@ -179,4 +236,91 @@ export interface Advice {
   too_little: string;
   expected_hours: number;
   chances: { within_hours: number; chance: number }[];
+  calibration?: Calibration;
+}
+
+/** A share with its 95 %. */
+export interface SeenShare {
+  share: number;
+  low: number;
+  high: number;
+}
+
+/** What past lives were told, and what happened. */
+export interface Calibration {
+  rows: ToldBefore[];
+  overall: ToldBefore[];
+  untold: number;
+  /** agrees, differs or unknown. */
+  verdict: string;
+}
+
+export interface ToldBefore {
+  within_hours: number;
+  told: number;
+  lives: number;
+  were?: SeenShare;
+  off: boolean;
+}
+
+export interface Plugin {
+  name: string;
+  kind: string;
+  carrier: string;
+  enabled: boolean;
+  multiplier?: number;
+  on_failure: string;
+  file: string;
+  calls: string;
+  failures: string;
+  skipped: string;
+  resting: boolean;
+  last_failure: string;
+  in_use: boolean;
+  shadow: boolean;
+  missing: string;
+  added: boolean;
+  shadow_calls: string;
+  shadow_failures: string;
+}
+
+export interface ShadowTotals {
+  no_valid_host: string;
+  victims: string;
+  cost: number;
+  shadow_cost: number;
+}
+
+export interface ShadowReport {
+  since_ms: string;
+  what: string;
+  decisions: string;
+  different: string;
+  failed: string;
+  warned: string;
+  decided?: ShadowTotals;
+  in_shadow?: ShadowTotals;
+  cost_unit: string;
+  shadow_cost_unit: string;
+  moves: { decided: string; in_shadow: string; times: string }[];
+  other_moves: string;
+  recent: ShadowDifference[];
+  last_problem: string;
+}
+
+export interface ShadowDifference {
+  at_ms: string;
+  decision_id: string;
+  flavor: string;
+  decided: string[];
+  in_shadow: string[];
+  victims: number;
+  shadow_victims: number;
+}
+
+/** What would have been decided otherwise. */
+export interface Counterfactuals {
+  without_weighers: { weigher: string; hosts: string[]; certain: boolean }[];
+  needs_victims: boolean;
+  one_more_host: string;
 }

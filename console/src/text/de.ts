@@ -17,6 +17,9 @@ export const de: Text = {
     capacity: "Kapazität",
     whatIf: "Was wäre wenn",
     servers: "Server",
+    prices: "Preise",
+    plugins: "Plugins",
+    replay: "Rückblick",
   },
   languageChoice: "Sprache",
   signOut: "Abmelden",
@@ -69,6 +72,14 @@ export const de: Text = {
     "out-of-bid": "Preis über seinem Höchstpreis",
     headroom: "Kapazität wird für normale Anfragen frei gehalten",
     reclaim: "der Eigentümer nimmt den Host zurück",
+  },
+  ends: {
+    preempted: "von einer normalen Anfrage verdrängt",
+    "max-lifetime": "hat so lange gelebt, wie sein Flavor erlaubt",
+    "out-of-bid": "Preis über seinem Höchstpreis",
+    deleted: "vom Eigentümer gelöscht",
+    stopped: "vom Eigentümer angehalten",
+    lost: "mit seinem Host verloren",
   },
   behaviour: {
     terminate: "beenden",
@@ -191,6 +202,24 @@ export const de: Text = {
     unexplained: "Diese Entscheidung ist ohne Erklärung gespeichert.",
   },
 
+  otherwise: {
+    heading: "Was sonst entschieden worden wäre",
+    asDecided: "wie entschieden wurde",
+    without: (weigher) => `ohne die Gewichtung ${weigher}`,
+    host: "mit einem Host mehr",
+    protected: "wenn kein Server verdrängbar wäre",
+    same: (host) => `Auch dann wäre ${host} gewählt worden.`,
+    other: (hosts) => `${hosts} wäre gewählt worden.`,
+    maybe: "Vielleicht ein anderer Host: Die Entscheidung hat nicht alle Hosts.",
+    maybeOther: (hosts) => `Vielleicht wäre ${hosts} gewählt worden.`,
+    oneMore: (host) =>
+      `Mit einem weiteren Host wie ${host}, ohne Server, hätte kein Server gehen müssen.`,
+    refused: "Es hätte keinen passenden Host gegeben.",
+    noVictims: "Nichts würde sich ändern: Kein Server musste gehen.",
+    unknown: "Die Entscheidung sagt dafür zu wenig.",
+    mark: "mit diesem Schalter",
+  },
+
   capacity: {
     heading: "Kapazität",
     intro: "Jede Zelle ist ein Host. Wählen Sie eine Zelle, um seine Server zu sehen.",
@@ -255,6 +284,122 @@ export const de: Text = {
     chance: (share, hours) => `${share} enden binnen ${hours} h`,
     basis: (lives, ends, hours) =>
       `Aus ${lives} Leben mit ${ends} Unterbrechungen, zusammen ${hours} h.`,
+    notices: (n) => `${plural(n, "Server hat", "Server haben")} eine Ankündigung.`,
+    living: (hours) => `lebt im Mittel ${hours} h`,
+    livingUnknown: "noch keine Vorhersage",
+  },
+
+  prices: {
+    market: "Preise folgen Angebot und Nachfrage. Ein Flavor zeigt seinen Verlauf.",
+    noMarket: "Preise sind, was Flavors sagen. Ein Flavor zeigt, wer gehen musste.",
+    empty: "Kein Flavor hat einen Preis.",
+    unknownFlavor: "Es gibt keinen solchen Flavor, oder er hat keinen Preis.",
+    range: "Niedrigster – höchster",
+    fixed: "ändert sich nicht",
+    demand: "Belegt",
+    places: (taken, all) => `${taken} von ${all}`,
+    since: "Seit",
+    period: "Zeitraum",
+    periods: {
+      1: "letzte Stunde",
+      24: "letzte 24 Stunden",
+      168: "letzte 7 Tage",
+      720: "letzte 30 Tage",
+    },
+    chart: (flavor, prices, left) =>
+      `Preis von ${flavor}: ${plural(prices, "Preis", "Preise")}, ` +
+      `${plural(left, "Server musste", "Server mussten")} gehen`,
+    upTo: (price) => `Preis einer Stunde, von 0 bis ${price}.`,
+    markMeans: "Ein Server musste gehen.",
+    incomplete: "Es gibt mehr Einträge, als gezeigt werden: Wählen Sie einen kürzeren Zeitraum.",
+    left: "Wer gehen musste",
+    noneLeft: "In diesem Zeitraum musste kein Server gehen.",
+    why: "Warum",
+    calibration: "War der Rat richtig?",
+    calibrationHint: "Was früheren Servern vor dem Start gesagt wurde und was dann geschah.",
+    uncalibrated: "Für einen Vergleich sind zu wenige Server zu Ende gegangen.",
+    verdict: {
+      agrees: "Rat und Wirklichkeit stimmen überein.",
+      differs: "Rat und Wirklichkeit weichen mehr voneinander ab, als Zufall erklärt.",
+      unknown: "Ob Rat und Wirklichkeit übereinstimmen, ist noch nicht bekannt.",
+    },
+    within: "Endet binnen",
+    told: "Gesagt",
+    happened: "Geschehen",
+    livesColumn: "Server",
+    seen: (share, low, high) => `${share} (${low} bis ${high})`,
+    off: "weicht ab",
+    untold: (n) => `${n} weiteren wurde nichts gesagt: Vorher war zu wenig bekannt.`,
+    bills: "Rechnungen",
+    billsHint:
+      "Der Preis einer Stunde steht fest, wenn sie beginnt. Die letzte ist frei, wenn der " +
+      "Anbieter einen verdrängbaren Server beendet. Tage sind in UTC.",
+    from: "Von",
+    before: "Vor",
+    noBills: "In diesem Zeitraum wurde nichts berechnet.",
+    chargedHours: "Stunden berechnet",
+    freeHours: "Stunden frei",
+    charged: "Berechnet",
+    sum: (charged) => `Summe: ${charged}`,
+    unknownHours: (n) =>
+      `${plural(n, "Stunde begann", "Stunden begannen")} vor den Preisen, die aufgehoben ` +
+      "werden: Nichts wird berechnet.",
+  },
+
+  plugins: {
+    intro: "Hinzugefügte Gewichtungen und Kostenmodule, und was im Schatten entschieden würde.",
+    empty: "Diese Region hat kein Plugin.",
+    multiplier: "Faktor",
+    calls: "Aufrufe",
+    failures: "Fehler",
+    skipped: (n) => `${n} ausgelassen, während es ruht`,
+    kinds: {
+      weigher: "Gewichtung",
+      "cost-module": "Kostenmodul",
+      unknown: "unbekannte Art",
+    },
+    states: {
+      missing: "fehlt",
+      resting: "nach Fehlern abgetrennt",
+      shadow: "im Schatten",
+      used: "in Gebrauch",
+      unused: "nicht in Gebrauch",
+      off: "abgeschaltet",
+    },
+    shadow: "Schatten",
+    noShadow: "Nichts ist im Schatten.",
+    since: (time) => `Seit ${time}, wie dieser Scheduler es gesehen hat.`,
+    differ: (different, all, share) =>
+      `${different} von ${all} Entscheidungen wären andere gewesen (${share}).`,
+    failed: (n) => `${n} konnten im Schatten nicht getroffen werden.`,
+    totals: "Alle Entscheidungen zusammen",
+    decided: "Entschieden",
+    inShadow: "Im Schatten",
+    costBy: (unit) => `Kosten (${unit})`,
+    moves: "Wo sie sich unterscheiden",
+    recent: "Letzte Unterschiede",
+  },
+
+  replay: {
+    intro: "Ein Tag der Region: welche Server wo liefen und was entschieden wurde.",
+    day: "Tag",
+    time: "Zeit",
+    before: "Ereignis davor",
+    next: "Nächstes Ereignis",
+    play: "Abspielen",
+    pause: "Anhalten",
+    events: "Was bis dahin geschah",
+    noEvents: "An diesem Tag ist bis dahin nichts geschehen.",
+    servers: (normal, preemptible) =>
+      `${plural(normal, "normaler Server", "normale Server")} und ${preemptible} verdrängbare.`,
+    unknown: (n) =>
+      `${plural(n, "Server ist", "Server sind")} nicht in der Karte: Flavor oder Host ist weg.`,
+    started: (name, host) => `${name} startete auf ${host}.`,
+    ended: (name, host) => `${name} endete auf ${host}:`,
+    incomplete: "Der Tag hat mehr Einträge, als gezeigt werden.",
+    basis:
+      "Zusammengesetzt aus Leben, Servern und Entscheidungen. Hosts haben ihre jetzige " +
+      "Kapazität, Server die Größe ihres Flavors.",
   },
 
   whatIf: {

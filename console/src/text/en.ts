@@ -13,6 +13,9 @@ export const en = {
     capacity: "Capacity",
     whatIf: "What if",
     servers: "Servers",
+    prices: "Prices",
+    plugins: "Plugins",
+    replay: "Replay",
   },
   languageChoice: "Language",
   signOut: "Sign out",
@@ -65,6 +68,15 @@ export const en = {
     "out-of-bid": "price above its maximum",
     headroom: "capacity is kept free for normal requests",
     reclaim: "the owner takes the host back",
+  } as Record<string, string>,
+  /** How a life ended. */
+  ends: {
+    preempted: "displaced by a normal request",
+    "max-lifetime": "lived as long as its flavor allows",
+    "out-of-bid": "price above its maximum",
+    deleted: "deleted by its owner",
+    stopped: "stopped by its owner",
+    lost: "lost with its host",
   } as Record<string, string>,
   behaviour: {
     terminate: "terminate",
@@ -187,6 +199,24 @@ export const en = {
     unexplained: "This decision is stored without an explanation.",
   },
 
+  otherwise: {
+    heading: "What would have been decided otherwise",
+    asDecided: "as it was decided",
+    without: (weigher: string) => `without the weigher ${weigher}`,
+    host: "with one more host",
+    protected: "if no server were preemptible",
+    same: (host: string) => `${host} would have been chosen, too.`,
+    other: (hosts: string) => `${hosts} would have been chosen.`,
+    maybe: "Another host might have been chosen: the decision does not have all hosts.",
+    maybeOther: (hosts: string) => `${hosts} might have been chosen.`,
+    oneMore: (host: string) =>
+      `One more host like ${host}, without servers, would have made victims unnecessary.`,
+    refused: "There would have been no valid host.",
+    noVictims: "Nothing would change: no server had to leave.",
+    unknown: "The decision does not have enough to tell.",
+    mark: "with this switch",
+  },
+
   capacity: {
     heading: "Capacity",
     intro: "Each cell is a host. Choose a cell to see its servers.",
@@ -251,6 +281,121 @@ export const en = {
     chance: (share: string, hours: string) => `${share} end within ${hours} h`,
     basis: (lives: number, ends: number, hours: string) =>
       `From ${lives} lives with ${ends} interruptions, ${hours} h in all.`,
+    notices: (n: number) => `${plural(n, "server has", "servers have")} a notice.`,
+    living: (hours: string) => `lives ${hours} h on average`,
+    livingUnknown: "no forecast yet",
+  },
+
+  prices: {
+    market: "Prices follow supply and demand. Choose a flavor to see its history.",
+    noMarket: "Prices are what flavors say. Choose a flavor to see who had to leave.",
+    empty: "No flavor has a price.",
+    unknownFlavor: "There is no such flavor, or it has no price.",
+    range: "Lowest – highest",
+    fixed: "does not change",
+    demand: "Taken",
+    places: (taken: string, all: string) => `${taken} of ${all}`,
+    since: "Since",
+    period: "Period",
+    periods: {
+      1: "last hour",
+      24: "last 24 hours",
+      168: "last 7 days",
+      720: "last 30 days",
+    } as Record<number, string>,
+    chart: (flavor: string, prices: number, left: number) =>
+      `Price of ${flavor}: ${plural(prices, "price", "prices")}, ` +
+      `${plural(left, "server", "servers")} had to leave`,
+    upTo: (price: string) => `Price of an hour, from 0 to ${price}.`,
+    markMeans: "A server had to leave.",
+    incomplete: "There are more records than are shown: choose a shorter period.",
+    left: "Who had to leave",
+    noneLeft: "No server had to leave in this period.",
+    why: "Why",
+    calibration: "Was the advice right?",
+    calibrationHint: "What past servers were told before their launch, and what happened to them.",
+    uncalibrated: "Too few servers have ended to compare.",
+    verdict: {
+      agrees: "Advice and reality agree.",
+      differs: "Advice and reality differ by more than chance explains.",
+      unknown: "It is not known yet whether advice and reality agree.",
+    } as Record<string, string>,
+    within: "Ends within",
+    told: "Told",
+    happened: "Happened",
+    livesColumn: "Servers",
+    seen: (share: string, low: string, high: string) => `${share} (${low} to ${high})`,
+    off: "differs",
+    untold: (n: string) => `${n} more were told nothing: too little was known before.`,
+    bills: "Bills",
+    billsHint:
+      "The price of an hour is fixed when it begins. The last one is free if the provider ends " +
+      "a preemptible server. Days are in UTC.",
+    from: "From",
+    before: "Before",
+    noBills: "Nothing was charged in this period.",
+    chargedHours: "Hours charged",
+    freeHours: "Hours free",
+    charged: "Charged",
+    sum: (charged: string) => `Sum: ${charged}`,
+    unknownHours: (n: number) =>
+      `${plural(n, "hour", "hours")} began before the prices that are kept: nothing is charged.`,
+  },
+
+  plugins: {
+    intro: "Weighers and cost modules that were added, and what decisions in shadow would be.",
+    empty: "This region has no plugin.",
+    multiplier: "Multiplier",
+    calls: "Calls",
+    failures: "Failures",
+    skipped: (n: string) => `${n} left out while it rests`,
+    kinds: {
+      weigher: "weigher",
+      "cost-module": "cost module",
+      unknown: "unknown kind",
+    } as Record<string, string>,
+    states: {
+      missing: "missing",
+      resting: "cut off after failures",
+      shadow: "in shadow",
+      used: "in use",
+      unused: "not in use",
+      off: "switched off",
+    },
+    shadow: "Shadow",
+    noShadow: "Nothing is in shadow.",
+    since: (time: string) => `Since ${time}, as this scheduler has seen it.`,
+    differ: (different: string, all: string, share: string) =>
+      `${different} of ${all} decisions would have been others (${share}).`,
+    failed: (n: string) => `${n} could not be made in shadow.`,
+    totals: "All decisions together",
+    decided: "Decided",
+    inShadow: "In shadow",
+    costBy: (unit: string) => `Cost (${unit})`,
+    moves: "Where they differ",
+    recent: "Latest differences",
+  },
+
+  replay: {
+    intro: "A day of the region: which servers ran where, and what was decided.",
+    day: "Day",
+    time: "Time",
+    before: "Event before",
+    next: "Next event",
+    play: "Play",
+    pause: "Pause",
+    events: "What happened until then",
+    noEvents: "Nothing has happened until then on this day.",
+    servers: (normal: number, preemptible: number) =>
+      `${plural(normal, "normal server", "normal servers")} and ${preemptible} preemptible.`,
+    unknown: (n: number) =>
+      `${plural(n, "server is", "servers are")} not in the map: flavor or host is gone.`,
+    started: (name: string, host: string) => `${name} started on ${host}.`,
+    ended: (name: string, host: string) => `${name} ended on ${host}:`,
+    incomplete: "The day has more records than are shown.",
+    basis:
+      "Put together from lives, servers and decisions. Hosts have their present capacity, " +
+      "servers the size of their flavor.",
   },
 
   whatIf: {

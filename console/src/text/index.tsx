@@ -39,6 +39,8 @@ export interface Locale {
   text: Text;
   number: (value: number, digits?: number) => string;
   percent: (value: number) => string;
+  /** An amount without its currency, which the region does not know. */
+  money: (value: number) => string;
   time: (at: string | number) => string;
   dateTime: (at: string) => string;
   duration: (seconds: number) => string;
@@ -50,6 +52,10 @@ export function locale(language: Language): Locale {
   const known = locales.get(language);
   if (known !== undefined) return known;
   const percent = new Intl.NumberFormat(language, { style: "percent", maximumFractionDigits: 0 });
+  const money = new Intl.NumberFormat(language, {
+    minimumFractionDigits: 2,
+    maximumFractionDigits: 6,
+  });
   const time = new Intl.DateTimeFormat(language, { timeStyle: "medium", hour12: false });
   const dateTime = new Intl.DateTimeFormat(language, {
     dateStyle: "medium",
@@ -66,6 +72,7 @@ export function locale(language: Language): Locale {
     number: (value, digits = 2) =>
       new Intl.NumberFormat(language, { maximumFractionDigits: digits }).format(value),
     percent: (value) => percent.format(value),
+    money: (value) => money.format(value),
     time: (at) => valid(at, time),
     dateTime: (at) => valid(at, dateTime),
     duration,

@@ -1,10 +1,12 @@
 // The way of one request as a picture: hosts in, each filter, the ranking with its victims, the
 // result. Bars are proportional to the number of hosts and to costs; every number is also text.
 
-import type { Decision, InstanceExplanation } from "../../api/types";
+import { useState } from "preact/hooks";
+import type { Counterfactuals, Decision, InstanceExplanation } from "../../api/types";
 import { useNames } from "../../parts/names";
 import { useLocale } from "../../text";
 import { fateOf, hostsIn, missing, placedOn, stepsOf, victimsOf } from "./model";
+import { hostsOf, Otherwise, type Switch } from "./otherwise";
 import { Ranking } from "./ranking";
 import { VictimList } from "./victims";
 
@@ -12,14 +14,31 @@ import { VictimList } from "./victims";
 const NAMED = 50;
 
 /** `asked` is true for a question: its servers do not exist and have no names. */
-export function Picture(props: { decision: Decision; victim: string; asked?: boolean }) {
+export function Picture(props: {
+  decision: Decision;
+  victim: string;
+  asked?: boolean;
+  counterfactuals?: Counterfactuals | undefined;
+}) {
   const { text } = useLocale();
-  const { decision, victim } = props;
+  const { decision, victim, counterfactuals } = props;
   const instances = decision.explanation?.instances ?? [];
+  const [on, turn] = useState<Switch>("");
+  const others = hostsOf(counterfactuals, on);
+  const chosen = placedOn(decision)[0];
   return (
     <>
       <Summary decision={decision} victim={victim} asked={props.asked === true} />
       <Missing decision={decision} />
+      {counterfactuals !== undefined && chosen !== undefined && (
+        <Otherwise
+          all={counterfactuals}
+          chosen={chosen}
+          victims={victimsOf(decision).length}
+          on={on}
+          turn={turn}
+        />
+      )}
       <h2>{text.decision.picture}</h2>
       <Request decision={decision} />
       {instances.length === 0 && <p class="quiet">{text.decision.unexplained}</p>}
@@ -29,6 +48,7 @@ export function Picture(props: { decision: Decision; victim: string; asked?: boo
           instance={instance}
           title={instances.length > 1 ? text.decision.instance(index + 1, instances.length) : ""}
           victim={victim}
+          others={others}
         />
       ))}
       <Result decision={decision} victim={victim} asked={props.asked === true} />
@@ -132,9 +152,14 @@ function Request(props: { decision: Decision }) {
   );
 }
 
-function Instance(props: { instance: InstanceExplanation; title: string; victim: string }) {
+function Instance(props: {
+  instance: InstanceExplanation;
+  title: string;
+  victim: string;
+  others: string[] | null;
+}) {
   const { text } = useLocale();
-  const { instance, title, victim } = props;
+  const { instance, title, victim, others } = props;
   const all = hostsIn(instance);
   return (
     <>
@@ -163,7 +188,9 @@ function Instance(props: { instance: InstanceExplanation; title: string; victim:
           ),
         )}
       </ol>
-      {instance.ranking.length > 0 && <Ranking instance={instance} victim={victim} />}
+      {instance.ranking.length > 0 && (
+        <Ranking instance={instance} victim={victim} others={others} />
+      )}
     </>
   );
 }

@@ -8,7 +8,12 @@ import { VictimList } from "./victims";
 /** Most hosts of the ranking that are shown. */
 const SHOWN = 20;
 
-export function Ranking(props: { instance: InstanceExplanation; victim: string }) {
+/** `others`: the hosts that a switch would have chosen. */
+export function Ranking(props: {
+  instance: InstanceExplanation;
+  victim: string;
+  others: string[] | null;
+}) {
   const { text } = useLocale();
   const hosts = ranked(props.instance).slice(0, SHOWN);
   const dearest = Math.max(0, ...hosts.map((host) => host.eviction_cost ?? 0));
@@ -24,6 +29,7 @@ export function Ranking(props: { instance: InstanceExplanation; victim: string }
             key={host.host}
             host={host}
             runnerUp={index === 1}
+            other={props.others?.includes(host.host) === true}
             dearest={dearest}
             cheapest={cheapest}
             victim={props.victim}
@@ -38,6 +44,7 @@ export function Ranking(props: { instance: InstanceExplanation; victim: string }
 function Row(props: {
   host: RankedHost;
   runnerUp: boolean;
+  other: boolean;
   dearest: number;
   cheapest: number | undefined;
   victim: string;
@@ -52,6 +59,7 @@ function Row(props: {
       <strong>{host.host}</strong>{" "}
       {host.chosen && <span class="state spared">{text.decision.chosen}</span>}
       {runnerUp && !host.chosen && <span class="state">{text.decision.runnerUp}</span>}
+      {props.other && <span class="state draining">{text.otherwise.mark}</span>}
       <p>
         {text.decision.cost}: {cost === undefined ? text.decision.notCompared : number(cost)}
         {!host.chosen && difference > 0 && <> ({text.decision.dearer(number(difference))})</>};{" "}

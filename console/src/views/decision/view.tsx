@@ -2,13 +2,18 @@
 
 import { useCallback, useState } from "preact/hooks";
 import { get } from "../../api/client";
-import type { Decision, WatchEvent } from "../../api/types";
+import type { Counterfactuals, Decision, WatchEvent } from "../../api/types";
 import { Loading, ProblemBox, useLoad } from "../../parts/load";
 import { useFeed } from "../../parts/region";
 import { linkTo } from "../../router";
 import { useLocale } from "../../text";
 import { placedOn, victimsOf } from "./model";
 import { Picture } from "./picture";
+
+interface Explained {
+  decision: Decision;
+  counterfactuals?: Counterfactuals;
+}
 
 /** Number of decisions in the list. */
 const LATEST = 50;
@@ -120,7 +125,7 @@ function Result(props: { decision: Decision }) {
 function One(props: { id: string; victim: string }) {
   const { text } = useLocale();
   const path = `/v1/decisions/${encodeURIComponent(props.id)}`;
-  const read = useLoad(path, (signal) => get<{ decision: Decision }>(path, signal));
+  const read = useLoad(path, (signal) => get<Explained>(path, signal));
   const gone = read.problem?.status === 404;
   return (
     <section aria-labelledby="heading">
@@ -136,7 +141,7 @@ function One(props: { id: string; victim: string }) {
       )}
       {read.problem !== null && !gone && <ProblemBox problem={read.problem} again={read.again} />}
       {read.value === null && read.loading && <Loading />}
-      {read.value !== null && <Picture decision={read.value.decision} victim={props.victim} />}
+      {read.value !== null && <Picture {...read.value} victim={props.victim} />}
     </section>
   );
 }

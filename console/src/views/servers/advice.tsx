@@ -1,10 +1,32 @@
 // How long a new server of a flavor will probably live.
 
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { get, withQuery } from "../../api/client";
-import type { Advice } from "../../api/types";
+import type { Advice, Server } from "../../api/types";
 import { Loading, ProblemBox, useLoad } from "../../parts/load";
 import { useLocale } from "../../text";
+
+/** Most flavors whose forecast is read without being asked for. */
+const FORECASTS = 10;
+
+/** What is expected of a new server of each preemptible flavor among these servers. */
+export function useForecasts(servers: readonly Server[]): ReadonlyMap<string, Advice> {
+  const [known, setKnown] = useState<ReadonlyMap<string, Advice>>(new Map());
+  const flavors = servers.filter((one) => one.preemptible).map((one) => one.flavor_name);
+  const wanted = [...new Set(flavors)].sort().slice(0, FORECASTS);
+  useEffect(() => {
+    const stop = new AbortController();
+    for (const flavor of wanted) {
+      get<Advice>(withQuery("/v1/advice", { flavor }), stop.signal).then(
+        (advice) => setKnown((known) => new Map(known).set(flavor, advice)),
+        // The button beside the server says why there is none.
+        () => undefined,
+      );
+    }
+    return () => stop.abort();
+  }, [wanted.join("\n")]);
+  return known;
+}
 
 export function AdvicePanel(props: { flavor: string; close: () => void }) {
   const { text } = useLocale();

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { until } from "../../api/clock";
 import { post, type Problem } from "../../api/client";
-import type { Server } from "../../api/types";
+import type { Advice, Server } from "../../api/types";
 import { asProblem, ProblemBox } from "../../parts/load";
 import { linkTo } from "../../router";
 import { useLocale } from "../../text";
@@ -12,11 +12,12 @@ import { isLeaving } from "./model";
 export function ServerRow(props: {
   server: Server;
   price: string;
+  forecast: Advice | undefined;
   now: number;
   advise: (flavor: string) => void;
 }) {
-  const { text } = useLocale();
-  const { server, price } = props;
+  const { text, number } = useLocale();
+  const { server, price, forecast } = props;
   return (
     <tr data-server={server.name} data-status={server.status}>
       <th scope="row" data-label={text.host.name}>
@@ -43,7 +44,16 @@ export function ServerRow(props: {
           </button>
         )}
       </td>
-      <td data-label={text.servers.price}>{price === "" ? text.servers.noPrice : price}</td>
+      <td data-label={text.servers.price}>
+        {price === "" ? text.servers.noPrice : price}
+        {server.preemptible && forecast !== undefined && (
+          <small>
+            {forecast.too_little === ""
+              ? text.servers.living(number(forecast.expected_hours, 1))
+              : text.servers.livingUnknown}
+          </small>
+        )}
+      </td>
       <td data-label={text.host.status}>
         <span class={`state ${isLeaving(server) ? "draining" : ""}`}>{server.state}</span>
         {server.state_reason !== "" && <p class="reason">{server.state_reason}</p>}

@@ -3,12 +3,12 @@
 
 import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import { get } from "../../api/client";
-import type { FlavorPrice, Server, WatchEvent } from "../../api/types";
+import type { Prices, Server, WatchEvent } from "../../api/types";
 import { Loading, ProblemBox, useLoad } from "../../parts/load";
 import { useFeed, useRegion } from "../../parts/region";
 import { useSeconds } from "../../parts/seconds";
 import { useLocale } from "../../text";
-import { AdvicePanel } from "./advice";
+import { AdvicePanel, useForecasts } from "./advice";
 import { fits, isLeaving, ordered } from "./model";
 import { ServerRow } from "./row";
 
@@ -26,7 +26,7 @@ export function ServersView() {
     get<{ servers: Server[] }>(`/v1/servers?limit=${READ}`, signal),
   );
   const prices = useLoad("prices", (signal) =>
-    get<{ prices: FlavorPrice[] }>("/v1/prices", signal),
+    get<Prices>("/v1/prices", signal),
   );
   useEffect(() => {
     if (list.value === null) return;
@@ -45,7 +45,9 @@ export function ServersView() {
     const all = ordered(known.values());
     return look === "" ? all : all.filter((one) => fits(one, look));
   }, [known, wanted]);
-  const now = useSeconds(rows.some(isLeaving));
+  const leaving = rows.filter(isLeaving).length;
+  const now = useSeconds(leaving > 0);
+  const forecasts = useForecasts(rows.slice(0, ROWS));
   const priceOf = new Map((prices.value?.prices ?? []).map((one) => [one.flavor, one.price]));
   return (
     <section aria-labelledby="heading">
@@ -62,6 +64,11 @@ export function ServersView() {
       {list.problem !== null && <ProblemBox problem={list.problem} again={list.again} />}
       {list.value === null && list.loading && <Loading />}
       {list.value !== null && rows.length === 0 && <p>{text.servers.empty}</p>}
+      {leaving > 0 && (
+        <p role="status" class="urgent">
+          {text.servers.notices(leaving)}
+        </p>
+      )}
       {advised !== "" && <AdvicePanel flavor={advised} close={() => setAdvised("")} />}
       {rows.length > 0 && (
         <table class="cards">
@@ -80,6 +87,7 @@ export function ServersView() {
                 key={one.id}
                 server={one}
                 price={priceOf.get(one.flavor_name) ?? ""}
+                forecast={forecasts.get(one.flavor_name)}
                 now={now}
                 advise={setAdvised}
               />

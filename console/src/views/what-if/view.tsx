@@ -1,8 +1,8 @@
 // What a request would do: hosts and victims before anything happens.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { get, post, type Problem } from "../../api/client";
-import type { Decision, Flavor, Host } from "../../api/types";
+import { get, getOr, post, type Problem } from "../../api/client";
+import type { Counterfactuals, Decision, Flavor, Host } from "../../api/types";
 import { asProblem, Loading, ProblemBox, useLoad } from "../../parts/load";
 import { useRegion } from "../../parts/region";
 import { useLocale } from "../../text";
@@ -16,13 +16,14 @@ const MOST = 1000;
 interface Answer {
   decision: Decision;
   notices: string[];
+  counterfactuals?: Counterfactuals;
 }
 
 export function WhatIfView() {
   const { text } = useLocale();
   const { seesAll } = useRegion();
   const flavors = useLoad("flavors", (signal) =>
-    get<{ flavors: Flavor[] }>("/v1/flavors", signal),
+    getOr<{ flavors: Flavor[] | null }>("/v1/flavors", { flavors: null }, signal),
   );
   const zones = useLoad("zones", (signal) => (seesAll ? readZones(signal) : Promise.resolve([])));
   const [answer, setAnswer] = useState<Answer | null>(null);
@@ -43,22 +44,28 @@ export function WhatIfView() {
     }
     setAsking(false);
   };
-  const list = flavors.value?.flavors ?? [];
+  const list = flavors.value === null ? [] : flavors.value.flavors;
   return (
     <section aria-labelledby="heading">
       <h1 id="heading">{text.whatIf.heading}</h1>
       <p class="lead">{text.whatIf.intro}</p>
       {flavors.problem !== null && <ProblemBox problem={flavors.problem} again={flavors.again} />}
       {flavors.value === null && flavors.loading && <Loading />}
-      {flavors.value !== null && list.length === 0 && <p>{text.whatIf.noFlavors}</p>}
-      {list.length > 0 && (
+      {flavors.value !== null && list?.length === 0 && <p>{text.whatIf.noFlavors}</p>}
+      {(list === null || list.length > 0) && (
         <Question flavors={list} zones={zones.value ?? []} asking={asking} ask={ask} />
       )}
       {problem !== null && <ProblemBox problem={problem} />}
       {answer !== null && (
         <section aria-live="polite" tabIndex={-1} ref={result} class="answer">
           <Outcome answer={answer} />
-          <Picture decision={answer.decision} victim="" asked />
+          <Picture
+            key={answer.decision.id}
+            decision={answer.decision}
+            counterfactuals={answer.counterfactuals}
+            victim=""
+            asked
+          />
         </section>
       )}
     </section>
@@ -70,19 +77,27 @@ async function readZones(signal: AbortSignal): Promise<string[]> {
   return [...new Set(hosts.map((host) => host.availability_zone))].filter(Boolean).sort();
 }
 
+/** Without a list of flavors a person types the name. */
 function Question(props: {
-  flavors: Flavor[];
+  flavors: Flavor[] | null;
   zones: string[];
   asking: boolean;
   ask: (request: Record<string, unknown>) => void;
 }) {
   const { text } = useLocale();
-  const [flavor, setFlavor] = useState(props.flavors[0]?.name ?? "");
+  const [flavor, setFlavor] = useState(props.flavors?.[0]?.name ?? "");
   const [count, setCount] = useState("1");
   const [zone, setZone] = useState("");
   const [project, setProject] = useState("");
   const number = Number(count);
   const valid = Number.isInteger(number) && number >= 1 && number <= MOST;
+  const input = (
+    <input
+      required
+      value={flavor}
+      onInput={(input) => setFlavor(input.currentTarget.value.trim())}
+    />
+  );
   return (
     <form
       class="question"
@@ -94,14 +109,18 @@ function Question(props: {
     >
       <label>
         {text.whatIf.flavor}
-        <select value={flavor} onChange={(change) => setFlavor(change.currentTarget.value)}>
-          {props.flavors.map((one) => (
-            <option key={one.id} value={one.name}>
-              {one.name} ({one.vcpus} VCPU, {one.ram_mb} MiB, {one.disk_gb} GiB
-              {one.preemptible ? `, ${text.decision.preemptible}` : ""})
-            </option>
-          ))}
-        </select>
+        {props.flavors === null ? (
+          input
+        ) : (
+          <select value={flavor} onChange={(change) => setFlavor(change.currentTarget.value)}>
+            {props.flavors.map((one) => (
+              <option key={one.id} value={one.name}>
+                {one.name} ({one.vcpus} VCPU, {one.ram_mb} MiB, {one.disk_gb} GiB
+                {one.preemptible ? `, ${text.decision.preemptible}` : ""})
+              </option>
+            ))}
+          </select>
+        )}
       </label>
       <label>
         {text.whatIf.count}
