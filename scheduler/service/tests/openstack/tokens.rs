@@ -1,6 +1,6 @@
 //! Tokens of a real Keystone: who they admit, and what happens without it.
 
-use super::kit::OpenStack;
+use super::kit::{OpenStack, server};
 use crate::curl::{HttpAnswer, ask};
 use serde_json::json;
 use std::time::Duration;
@@ -62,6 +62,45 @@ async fn tokens_are_taken_for_what_they_are() {
         servers(&cloud, &member).await,
         (401, "EB-KEYSTONE-004".to_owned())
     );
+    cloud.end().await;
+}
+
+#[tokio::test]
+async fn a_deleted_project_has_no_callers_and_stays_visible_to_operators() {
+    // A second, so that the deletion is seen in time.
+    let cloud = OpenStack::start("token_cache_time = 1").await;
+    let (keystone, admin) = (&cloud.keystone, &cloud.keystone.admin);
+    let member = keystone.token_of("ada").await;
+    assert_eq!(servers(&cloud, &member).await.0, 200);
+    let budget = json!({
+        "project_id": keystone.project, "max_victims": 1, "window_seconds": 3600,
+    });
+    let budget = ["--request", "PUT", "--json", &budget.to_string()];
+    let made = ask(&cloud, admin, "/v1/budgets", &budget).await;
+    assert_eq!(made.status, 200, "{}", made.body);
+
+    let path = format!("/v3/projects/{}", keystone.project);
+    keystone.call_as(admin, "DELETE", &path, None).await;
+    let refused = async || match servers(&cloud, &member).await {
+        (401, code) if code == "EB-KEYSTONE-004" => Ok(()),
+        (status, code) => Err(format!("{status} {code}")),
+    };
+    ebbtide_harness::eventually(Duration::from_secs(10), refused).await;
+
+    // Its servers and its budget stay until an operator deletes them.
+    let path = format!("/v1/servers?project_id={}", keystone.project);
+    let listed = ask(&cloud, admin, &path, &[]).await.json();
+    let mut ids: Vec<&str> = listed["servers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|server| server["id"].as_str().unwrap())
+        .collect();
+    ids.sort_unstable();
+    assert_eq!(ids, [1, 2].map(|n| server(n).to_string()), "{listed}");
+    let path = format!("/v1/budgets?project_id={}", keystone.project);
+    let deleted = ask(&cloud, admin, &path, &["--request", "DELETE"]).await;
+    assert_eq!(deleted.status, 204, "{}", deleted.body);
     cloud.end().await;
 }
 
