@@ -22,6 +22,7 @@ import probes
 import processes
 from cloud import Refused, until
 from database import rows, run
+from feature_tour import every_feature_by_command
 from invariants import allocations, audit, check, our_audit, upgrade_check
 from occupation import Occupation
 from preempt import Stage, Watch, must, wait_scheduler, wait_up
@@ -40,7 +41,8 @@ CHAPTERS = []
 LONG = ['every_policy_of_a_group', 'slow_hypervisors', 'lives_that_end', 'advice_from_history', 'a_quota_of_unified_limits',
         'a_budget_protects_a_project', 'deleted_while_room_is_made', 'a_compute_that_no_cell_maps',
         'a_weigher_of_the_operator', 'a_ledger_that_comes_later', 'servers_that_come_back', 'a_command_beside_its_servers',
-        'a_host_that_is_taken_back', 'every_preemptible_command'] + [behaviour.__name__ for behaviour in interruptions.CHAPTERS]
+        'a_host_that_is_taken_back', 'every_preemptible_command', 'every_feature_by_command',
+        *(behaviour.__name__ for behaviour in interruptions.CHAPTERS)]
 
 
 def chapter(function):
@@ -956,6 +958,7 @@ def a_ledger_that_comes_later(stage):
 
 chapter(a_host_that_is_taken_back)
 chapter(every_preemptible_command)
+chapter(every_feature_by_command)
 for behaviour in interruptions.CHAPTERS:
     chapter(behaviour)
 

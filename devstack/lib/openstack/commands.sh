@@ -164,6 +164,8 @@ stack_command_run() {
     stack_load_options
     stack_settings
     stack_release
+    # As `test` has it, where it is built: chapters of the story run our commands.
+    [ ! -x "$(stack_ebbtide_bin)/ebbtide-manage" ] || export STACK_EBBTIDE="${STACK_EBBTIDE:-$(stack_ebbtide_bin)/ebbtide-manage}"
     "$@"
 }
 
