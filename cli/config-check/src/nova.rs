@@ -2,7 +2,7 @@
 
 use crate::finding::{EffectiveOrder, Finding, Level, Position, code};
 use crate::registry::{self, ConfigKind, KeyInFile};
-use crate::weights::{self, InUse, Order};
+use crate::weights::{self, ActiveWeigher, Order};
 use crate::{Files, secrets, toml_file};
 use crate::{nova_names, nova_semantics};
 use ebbtide_config::CallerLimits;
@@ -271,7 +271,7 @@ fn secret(given: &[FileValue], files: &dyn Files) -> Option<Finding> {
 }
 
 /// The weighers as Nova adds them up.
-fn in_use(conf: &NovaConf, place: &dyn Fn(&str, &str) -> Option<Position>) -> Vec<InUse> {
+fn in_use(conf: &NovaConf, place: &dyn Fn(&str, &str) -> Option<Position>) -> Vec<ActiveWeigher> {
     let options = &conf.options;
     let known = options
         .weighers
@@ -284,7 +284,7 @@ fn in_use(conf: &NovaConf, place: &dyn Fn(&str, &str) -> Option<Position>) -> Ve
             ("filter_scheduler", nova.weigher.multiplier_key())
         };
         let at = place(group, name);
-        InUse {
+        ActiveWeigher {
             name: nova.class.to_owned(),
             multiplier: nova.configured,
             from: if at.is_some() { "file" } else { "default" },

@@ -2,7 +2,7 @@
 
 use crate::finding::{EffectiveOrder, Finding, Level, code};
 use crate::toml_file::{TomlFile, refusals};
-use crate::weights::{self, InUse, Order};
+use crate::weights::{self, ActiveWeigher, Order};
 use crate::{Files, secrets};
 use ebbtide_config::{AgentIdentity, Config, Tls};
 use ebbtide_engine::RankingPolicy;
@@ -77,11 +77,11 @@ fn any_life() -> Option<LifeTables> {
 }
 
 /// The weighers as the scheduler adds them up, plugins behind those that are named.
-fn in_use(file: &TomlFile, config: &Config) -> Vec<InUse> {
+fn in_use(file: &TomlFile, config: &Config) -> Vec<ActiveWeigher> {
     let built_in = ebbtide_weighers::all();
     let named = file.has("engine.weighers");
     let plugins = || config.plugins.iter().filter(|plugin| plugin.enabled);
-    let mut weighers: Vec<InUse> = Vec::new();
+    let mut weighers: Vec<ActiveWeigher> = Vec::new();
     for (position, weigher) in config.engine.weighers.iter().enumerate() {
         let plain = weigher.name.replace('-', "_");
         let plugin = plugins().find(|plugin| plugin.name == weigher.name);
@@ -101,7 +101,7 @@ fn in_use(file: &TomlFile, config: &Config) -> Vec<InUse> {
         } else {
             row
         };
-        weighers.push(InUse {
+        weighers.push(ActiveWeigher {
             name: weigher.name.clone(),
             multiplier,
             from,
@@ -118,7 +118,7 @@ fn in_use(file: &TomlFile, config: &Config) -> Vec<InUse> {
             continue;
         }
         let key = format!("plugins[{position}]");
-        weighers.push(InUse {
+        weighers.push(ActiveWeigher {
             name: plugin.name.clone(),
             multiplier: plugin.multiplier,
             from: "plugins",

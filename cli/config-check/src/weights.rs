@@ -21,7 +21,7 @@ pub(crate) enum Order {
 
 /// A weigher in use.
 #[derive(Debug, Clone)]
-pub(crate) struct InUse {
+pub(crate) struct ActiveWeigher {
     /// Our name, Nova's class, or a plugin's.
     pub(crate) name: String,
     /// Its multiplier; `None` where only a plugin knows.
@@ -41,7 +41,7 @@ pub(crate) struct InUse {
     pub(crate) plugin: bool,
 }
 
-impl InUse {
+impl ActiveWeigher {
     fn meaning(&self) -> Option<&'static Meaning> {
         meaning(&self.name).filter(|_| !self.plugin)
     }
@@ -61,7 +61,7 @@ impl InUse {
 }
 
 /// All that can be said of the weighers.
-pub(crate) fn findings(order: Order, weighers: &[InUse]) -> Vec<Finding> {
+pub(crate) fn findings(order: Order, weighers: &[ActiveWeigher]) -> Vec<Finding> {
     let mut found = Vec::new();
     found.extend(twice(weighers));
     if order == Order::FirstFit {
@@ -80,7 +80,7 @@ pub(crate) fn findings(order: Order, weighers: &[InUse]) -> Vec<Finding> {
     found
 }
 
-fn not_asked(weighers: &[InUse]) -> Option<Finding> {
+fn not_asked(weighers: &[ActiveWeigher]) -> Option<Finding> {
     let first = weighers.iter().find(|weigher| weigher.named)?;
     Some(
         Finding::new(Level::Warning, code::NO_EFFECT, "engine.weighers")
@@ -91,11 +91,12 @@ fn not_asked(weighers: &[InUse]) -> Option<Finding> {
     )
 }
 
-fn twice(weighers: &[InUse]) -> Vec<Finding> {
-    let same = |a: &InUse, b: &InUse| a.name.replace('-', "_") == b.name.replace('-', "_");
+fn twice(weighers: &[ActiveWeigher]) -> Vec<Finding> {
+    let same =
+        |a: &ActiveWeigher, b: &ActiveWeigher| a.name.replace('-', "_") == b.name.replace('-', "_");
     let mut found = Vec::new();
     for (position, weigher) in weighers.iter().enumerate() {
-        let before: Vec<&InUse> = weighers
+        let before: Vec<&ActiveWeigher> = weighers
             .iter()
             .take(position)
             .filter(|known| same(known, weigher))
@@ -123,7 +124,7 @@ fn twice(weighers: &[InUse]) -> Vec<Finding> {
     found
 }
 
-fn inverted(weighers: &[InUse]) -> Vec<Finding> {
+fn inverted(weighers: &[ActiveWeigher]) -> Vec<Finding> {
     // If all weighers of free amounts pack, the operator has chosen packing.
     let free = weighers
         .iter()
@@ -177,9 +178,9 @@ fn inverted(weighers: &[InUse]) -> Vec<Finding> {
     found
 }
 
-fn zero(order: Order, weighers: &[InUse]) -> Vec<Finding> {
+fn zero(order: Order, weighers: &[ActiveWeigher]) -> Vec<Finding> {
     let mut found = Vec::new();
-    let off = |weigher: &&InUse| weigher.multiplier == Some(0.0);
+    let off = |weigher: &&ActiveWeigher| weigher.multiplier == Some(0.0);
     if !weighers.is_empty()
         && weighers
             .iter()
@@ -230,7 +231,7 @@ fn zero(order: Order, weighers: &[InUse]) -> Vec<Finding> {
     found
 }
 
-fn directions(weigher: &InUse) -> String {
+fn directions(weigher: &ActiveWeigher) -> String {
     weigher.meaning().map_or_else(
         || "for example 1".to_owned(),
         |meaning| {
@@ -242,7 +243,7 @@ fn directions(weigher: &InUse) -> String {
     )
 }
 
-fn drowning(weighers: &[InUse]) -> Option<Finding> {
+fn drowning(weighers: &[ActiveWeigher]) -> Option<Finding> {
     let ordinary = || {
         weighers
             .iter()
@@ -252,7 +253,7 @@ fn drowning(weighers: &[InUse]) -> Option<Finding> {
     if ordinary().any(|weigher| weigher.multiplier.is_none()) {
         return None;
     }
-    let all: f64 = ordinary().map(InUse::size).sum();
+    let all: f64 = ordinary().map(ActiveWeigher::size).sum();
     let loud = ordinary().find(|weigher| {
         let others = all - weigher.size();
         others > 0.0 && weigher.size() >= DROWNS * others
@@ -276,7 +277,7 @@ fn drowning(weighers: &[InUse]) -> Option<Finding> {
     )
 }
 
-fn without_effect(order: Order, weighers: &[InUse]) -> Vec<Finding> {
+fn without_effect(order: Order, weighers: &[ActiveWeigher]) -> Vec<Finding> {
     let mut found = Vec::new();
     for weigher in weighers.iter().filter(|weigher| weigher.named) {
         let Some(meaning) = weigher.meaning() else {
@@ -316,7 +317,7 @@ fn without_effect(order: Order, weighers: &[InUse]) -> Vec<Finding> {
     found
 }
 
-fn outvoted(weighers: &[InUse]) -> Vec<Finding> {
+fn outvoted(weighers: &[ActiveWeigher]) -> Vec<Finding> {
     let named = |name: &str| {
         weighers.iter().find(|weigher| {
             weigher
@@ -324,8 +325,9 @@ fn outvoted(weighers: &[InUse]) -> Vec<Finding> {
                 .is_some_and(|meaning| meaning.name == name)
         })
     };
-    let counts =
-        |weigher: Option<&&InUse>| weigher.is_some_and(|weigher| weigher.multiplier != Some(0.0));
+    let counts = |weigher: Option<&&ActiveWeigher>| {
+        weigher.is_some_and(|weigher| weigher.multiplier != Some(0.0))
+    };
     let (needed, cost) = (named("preemption_needed"), named("eviction_cost"));
     let mut found = Vec::new();
     let missing: Vec<&str> = [("preemption_needed", needed), ("eviction_cost", cost)]
@@ -367,7 +369,7 @@ fn outvoted(weighers: &[InUse]) -> Vec<Finding> {
         weighers
             .iter()
             .filter(|weigher| counts(weigher.layer()))
-            .map(InUse::size)
+            .map(ActiveWeigher::size)
             .sum()
     };
     for (weigher, layer, what) in [
@@ -409,15 +411,15 @@ fn outvoted(weighers: &[InUse]) -> Vec<Finding> {
 }
 
 /// The weighers in words, in their order.
-pub(crate) fn shares(weighers: &[InUse]) -> Vec<WeigherShare> {
+pub(crate) fn shares(weighers: &[ActiveWeigher]) -> Vec<WeigherShare> {
     let layer = |layer: Layer| -> f64 {
         let of = weighers.iter().filter(|weigher| weigher.layer() == layer);
-        of.map(InUse::size).sum()
+        of.map(ActiveWeigher::size).sum()
     };
     let layered = weighers
         .iter()
         .any(|weigher| weigher.layer() != Layer::Ordinary && weigher.size() > 0.0);
-    let share = |weigher: &InUse| {
+    let share = |weigher: &ActiveWeigher| {
         let multiplier = weigher.multiplier;
         let says = match (weigher.meaning(), multiplier) {
             (_, Some(0.0)) => "is off: the multiplier is 0".to_owned(),
@@ -457,7 +459,7 @@ pub(crate) fn shares(weighers: &[InUse]) -> Vec<WeigherShare> {
 }
 
 /// How hosts are ordered, in words.
-pub(crate) fn effective(order: Order, cost: &str, weighers: &[InUse]) -> EffectiveOrder {
+pub(crate) fn effective(order: Order, cost: &str, weighers: &[ActiveWeigher]) -> EffectiveOrder {
     let lines: &[&str] = match order {
         Order::Tiered => &[
             "1. hosts with free capacity, without evictions",

@@ -37,7 +37,7 @@ pub(crate) fn is_named(environment: &Environment) -> bool {
 pub(crate) async fn enter(context: &mut Context) -> Result<(), CliError> {
     let Some(request) = context.cloud_request.take() else {
         let talk = format!("region {}", context.endpoint);
-        context.output.whisper(&talk);
+        context.output.say_at_terminal(&talk);
         return Ok(());
     };
     let wanted = CloudSelector {

@@ -139,7 +139,7 @@ impl Output {
     }
 
     /// One line of talk that only people at a terminal need.
-    pub fn whisper(&mut self, text: &str) {
+    pub fn say_at_terminal(&mut self, text: &str) {
         if self.io.err_is_terminal {
             self.say(text);
         }

@@ -31,13 +31,13 @@ pub enum DecisionCommand {
         limit: u32,
         /// Which ones
         #[command(flatten)]
-        which: Which,
+        which: DecisionSelector,
     },
 }
 
 /// Which decisions. Everything that is set must fit.
 #[derive(Debug, Args)]
-pub struct Which {
+pub struct DecisionSelector {
     /// For requests of this project
     #[arg(
         long,

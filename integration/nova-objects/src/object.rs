@@ -83,7 +83,7 @@ impl<'a> Object<'a> {
     }
 
     /// A field where unset (outer `None`) and null (inner `None`) differ.
-    pub(crate) fn told<T>(
+    pub(crate) fn nullable_or_unset<T>(
         &self,
         name: &str,
         read: impl FnOnce(&Value) -> Result<T>,

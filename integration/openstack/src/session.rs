@@ -34,7 +34,7 @@ struct Inner {
     // question to Keystone.
     renewing: tokio::sync::Mutex<()>,
     // One permit for each request that may be under way.
-    lanes: tokio::sync::Semaphore,
+    permits: tokio::sync::Semaphore,
 }
 
 /// How requests reach a service.
@@ -84,7 +84,7 @@ impl Session {
             _ => None,
         };
         let (token, renewing) = (RwLock::new(token), tokio::sync::Mutex::new(()));
-        let lanes = tokio::sync::Semaphore::new(options.max_in_flight.max(1));
+        let permits = tokio::sync::Semaphore::new(options.max_in_flight.max(1));
         Self {
             inner: Arc::new(Inner {
                 way,
@@ -92,7 +92,7 @@ impl Session {
                 options,
                 token,
                 renewing,
-                lanes,
+                permits,
             }),
         }
     }
@@ -318,8 +318,8 @@ impl Session {
 
     /// Waits until a request may be sent. Never returns `None`, because the semaphore is never
     /// closed.
-    pub(crate) async fn lane(&self) -> Option<tokio::sync::SemaphorePermit<'_>> {
-        self.inner.lanes.acquire().await.ok()
+    pub(crate) async fn request_permit(&self) -> Option<tokio::sync::SemaphorePermit<'_>> {
+        self.inner.permits.acquire().await.ok()
     }
 
     pub(crate) fn max_answer_bytes(&self) -> usize {

@@ -32,7 +32,7 @@ const DAY_MS: i64 = 86_400_000;
 
 /// The properties of a flavor that advice needs.
 #[derive(Debug, Clone)]
-pub(crate) struct AskedFlavor {
+pub(crate) struct AdviceFlavor {
     pub(crate) name: String,
     /// The maximum lifetime in hours; infinite for no limit.
     pub(crate) maximum: f64,
@@ -82,7 +82,7 @@ impl AdviceService {
     /// Answers a question about a flavor.
     pub(crate) async fn advice(
         &self,
-        flavor: AskedFlavor,
+        flavor: AdviceFlavor,
         asker: Viewer,
         question: AdviceQuery,
     ) -> Result<Advice, ServiceError> {
@@ -95,7 +95,7 @@ impl AdviceService {
 
     async fn knowledge(
         &self,
-        flavor: AskedFlavor,
+        flavor: AdviceFlavor,
         asker: Viewer,
     ) -> Result<Arc<FlavorModel>, ServiceError> {
         let key = (flavor.name.clone(), asker.clone());
@@ -138,7 +138,11 @@ impl AdviceService {
         all.insert(key, new);
     }
 
-    async fn made(&self, flavor: &AskedFlavor, asker: Viewer) -> Result<FlavorModel, ServiceError> {
+    async fn made(
+        &self,
+        flavor: &AdviceFlavor,
+        asker: Viewer,
+    ) -> Result<FlavorModel, ServiceError> {
         let now = match asker {
             Viewer::Everything => clock::now(),
             Viewer::Projects(_) => clock::now().minus(self.times.late),

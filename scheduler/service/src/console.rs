@@ -13,20 +13,20 @@ use tower::{Layer, Service};
 pub(crate) struct ConsoleLayer;
 
 impl<S> Layer<S> for ConsoleLayer {
-    type Service = WithConsole<S>;
+    type Service = ConsoleService<S>;
 
-    fn layer(&self, inner: S) -> WithConsole<S> {
-        WithConsole { inner }
+    fn layer(&self, inner: S) -> ConsoleService<S> {
+        ConsoleService { inner }
     }
 }
 
 /// A service with the console beside it.
 #[derive(Debug, Clone)]
-pub(crate) struct WithConsole<S> {
+pub(crate) struct ConsoleService<S> {
     inner: S,
 }
 
-impl<S> Service<Request<Body>> for WithConsole<S>
+impl<S> Service<Request<Body>> for ConsoleService<S>
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
     S::Future: Send + 'static,

@@ -38,7 +38,7 @@ pub(crate) fn serve(connections: Connections, pages: Pages, tasks: &Tasks) {
         .route("/metrics", get(metrics))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
-        .layer(middleware::from_fn_with_state(pages.clone(), hurry))
+        .layer(middleware::from_fn_with_state(pages.clone(), limit_time))
         .with_state(pages);
     let service = router.into_make_service_with_connect_info::<Peer>();
     let stop = tasks.stop().clone();
@@ -59,7 +59,7 @@ impl axum::extract::connect_info::Connected<IncomingStream<'_, Connections>> for
 }
 
 /// Limits the time of each page to that of a request.
-async fn hurry(
+async fn limit_time(
     State(pages): State<Pages>,
     ConnectInfo(peer): ConnectInfo<Peer>,
     request: Request,

@@ -49,7 +49,7 @@ fn placement() -> Option<v1::PlacementRequest> {
 fn questions() -> impl Iterator<Item = &'static str> {
     let reader = Caller {
         role: Role::Reader,
-        ..Caller::anybody()
+        ..Caller::unauthenticated()
     };
     let allowed = RULES
         .iter()

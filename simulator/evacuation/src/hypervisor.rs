@@ -178,7 +178,7 @@ impl Hypervisor {
         what: &DriverCall,
         now: Timestamp,
     ) -> Result<DriverResult, DriverError> {
-        if let Some(done) = self.act_on_shelf(id, what, now, None) {
+        if let Some(done) = self.act_on_shared_storage(id, what, now, None) {
             return done;
         }
         let gone = DriverError::NotFound { server_id: id };

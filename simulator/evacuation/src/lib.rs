@@ -34,7 +34,7 @@ pub use mutation::Mutation;
 pub use region::{LIFETIMES_FROM, MARKETS_FROM};
 pub use regressions::{Regression, parse_regressions};
 pub use run::{EvacuationCounts, SeedResult, Simulator, WorldKind};
-pub use script::{Op, Places, ScriptStep, script};
+pub use script::{Op, ScriptStep, StepPositions, script};
 pub use shrink::ShrunkWorld;
 pub use violation::{Invariant, Violation};
 

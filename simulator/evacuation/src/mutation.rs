@@ -70,7 +70,7 @@ mutations! {
     /// A notice that comes too late is followed.
     LateNoticeFollowed, "late-notice-followed", Region, "the agent follows a notice after the scheduler has given up on it";
     /// What a start that was given up left behind is not looked after.
-    RemainsForgotten, "remains-forgotten", Region, "no message asks the agent to remove what an abandoned start may have left";
+    OrphanedStartForgotten, "remains-forgotten", Region, "no message asks the agent to remove what an abandoned start may have left";
     /// The host is chosen by its weights, whatever its victims cost.
     DearerVictims, "dearer-victims", Region, "the host is chosen by its weights, whatever its victims cost";
     /// A decision depends on chance that comes from nowhere.

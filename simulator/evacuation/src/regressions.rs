@@ -1,7 +1,7 @@
 //! Seeds that have failed once, kept in a file that tests replay.
 
 use crate::run::WorldKind;
-use crate::script::Places;
+use crate::script::StepPositions;
 
 /// A world that has failed once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct Regression {
     /// How many steps its script has.
     pub steps: usize,
     /// Which of them matter; empty for all.
-    pub places: Places,
+    pub places: StepPositions,
 }
 
 /// Reads the file: a line for each, `WORLD SEED STEPS [PLACES]`; `#` begins a comment.

@@ -5,7 +5,7 @@ use crate::event_log::EventLog;
 use crate::fault::FaultCounts;
 use crate::nova::NovaWorld;
 use crate::region::RegionWorld;
-use crate::script::{Places, ScriptStep, script};
+use crate::script::{ScriptStep, StepPositions, script};
 use crate::violation::{Invariant, Violation};
 use crate::world_base::WorldBase;
 use ebbtide_engine::Engine;
@@ -143,7 +143,13 @@ impl Simulator {
 
     /// One seed with some of its steps, and its story.
     #[must_use]
-    pub fn replay(&self, kind: WorldKind, seed: u64, steps: usize, places: &Places) -> SeedResult {
+    pub fn replay(
+        &self,
+        kind: WorldKind,
+        seed: u64,
+        steps: usize,
+        places: &StepPositions,
+    ) -> SeedResult {
         let all = script(seed, steps);
         let some: Vec<ScriptStep> = places
             .0

@@ -158,11 +158,11 @@ pub fn script(seed: u64, steps: usize) -> Vec<ScriptStep> {
         .collect()
 }
 
-/// Places in a script, written as `0-3,7,9-12`.
+/// Positions of steps in a script, written as `0-3,7,9-12`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Places(pub Vec<usize>);
+pub struct StepPositions(pub Vec<usize>);
 
-impl fmt::Display for Places {
+impl fmt::Display for StepPositions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rest = self.0.as_slice();
         let mut first = true;
@@ -187,7 +187,7 @@ impl fmt::Display for Places {
     }
 }
 
-impl std::str::FromStr for Places {
+impl std::str::FromStr for StepPositions {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {

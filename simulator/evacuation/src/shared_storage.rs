@@ -159,7 +159,7 @@ impl StorageHandle {
 impl Hypervisor {
     /// A call about a server whose place is on the shared storage. `None`: it is not, and is dealt
     /// with as on any other host.
-    pub(crate) fn act_on_shelf(
+    pub(crate) fn act_on_shared_storage(
         &mut self,
         id: ServerId,
         what: &DriverCall,
@@ -383,7 +383,7 @@ impl Hypervisor {
             DriverCall::Interrupt(InterruptionBehaviour::Stop | InterruptionBehaviour::Hibernate)
         );
         if far > 0 && (begins || keeps) {
-            let _ = self.act_on_shelf(id, what, now, Some(far - 1));
+            let _ = self.act_on_shared_storage(id, what, now, Some(far - 1));
         }
     }
 

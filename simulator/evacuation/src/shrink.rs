@@ -2,7 +2,7 @@
 //! broken.
 
 use crate::run::{SeedResult, Simulator, WorldKind};
-use crate::script::{Places, ScriptStep, script};
+use crate::script::{ScriptStep, StepPositions, script};
 use crate::violation::Invariant;
 
 /// Most worlds that are tried to make one small.
@@ -12,7 +12,7 @@ const TRIES: u32 = 3_000;
 #[derive(Debug, Clone)]
 pub struct ShrunkWorld {
     /// The steps that matter, by their places in the script.
-    pub places: Places,
+    pub places: StepPositions,
     /// What comes of them, with its story.
     pub outcome: SeedResult,
     /// How many worlds were tried.
@@ -94,7 +94,7 @@ impl Simulator {
         let places = search.minimise(begin);
         let outcome = self.run_steps(kind, seed, &search.steps(&places), true);
         Some(ShrunkWorld {
-            places: Places(places),
+            places: StepPositions(places),
             outcome,
             tried: search.tried,
         })

@@ -7,8 +7,8 @@
 
 use ebbtide_evacuation_simulator::cheapest::{Candidate, cheapest, cheapest_of_all, cost};
 use ebbtide_evacuation_simulator::{
-    DEFAULT_STEPS, EvacuationCounts, FaultCounts, LIFETIMES_FROM, MARKETS_FROM, Mutation, Places,
-    Simulator, WorldKind, parse_regressions, script,
+    DEFAULT_STEPS, EvacuationCounts, FaultCounts, LIFETIMES_FROM, MARKETS_FROM, Mutation,
+    Simulator, StepPositions, WorldKind, parse_regressions, script,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -63,7 +63,7 @@ fn fail(simulator: &Simulator, world: WorldKind, seed: u64) -> ! {
 }
 
 #[test]
-fn a_thousand_seeds_of_the_regions_own_door_break_no_promise() {
+fn a_thousand_seeds_of_a_standalone_region_break_no_promise() {
     let (ends, faults) = run_all(WorldKind::Region, 0);
     // A world in which nothing happens proves nothing.
     assert!(
@@ -91,7 +91,7 @@ fn a_thousand_seeds_with_a_market_break_no_promise() {
 }
 
 #[test]
-fn a_thousand_seeds_of_novas_door_break_no_promise() {
+fn a_thousand_seeds_of_the_nova_service_break_no_promise() {
     let (ends, faults) = run_all(WorldKind::Nova, 0);
     assert!(
         ends.evacuated > 1000 && ends.spared > 50 && ends.failed > 200,
@@ -102,7 +102,7 @@ fn a_thousand_seeds_of_novas_door_break_no_promise() {
 }
 
 #[test]
-fn a_thousand_seeds_of_novas_door_with_maximum_lifetimes_break_no_promise() {
+fn a_thousand_seeds_of_the_nova_service_with_maximum_lifetimes_break_no_promise() {
     let (ends, faults) = run_all(WorldKind::Nova, LIFETIMES_FROM);
     assert!(ends.expired > 300 && ends.evacuated > 1000, "{ends:?}");
     assert!(faults.total() > 20_000, "{faults:?}");
@@ -209,14 +209,14 @@ fn a_failing_world_is_made_small_and_can_be_played_again() {
 
 #[test]
 fn places_are_written_and_read_in_runs() {
-    let places: Places = "9, 0-3,7".parse().expect("they can be read");
+    let places: StepPositions = "9, 0-3,7".parse().expect("they can be read");
     assert_eq!(places.0, [0, 1, 2, 3, 7, 9]);
     let often = "0-999999,".repeat(10_000);
-    assert!(often.parse::<Places>().is_err(), "80 GB of places");
+    assert!(often.parse::<StepPositions>().is_err(), "80 GB of places");
     assert_eq!(places.to_string(), "0-3,7,9");
-    assert_eq!("".parse(), Ok(Places::default()));
+    assert_eq!("".parse(), Ok(StepPositions::default()));
     for wrong in ["x", "3-1", "-4", "1-99999999999", "1000000"] {
-        assert!(wrong.parse::<Places>().is_err(), "{wrong}");
+        assert!(wrong.parse::<StepPositions>().is_err(), "{wrong}");
     }
 }
 

@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 /// What a tenant asks.
 #[derive(Debug)]
-pub(crate) enum Ask {
+pub(crate) enum BatchRequest {
     Submit(Value),
     Plan(Value),
     List,
@@ -32,7 +32,7 @@ pub(crate) enum Ask {
 /// A call that waits for its answer.
 #[derive(Debug)]
 pub(crate) struct Call {
-    pub(crate) ask: Ask,
+    pub(crate) ask: BatchRequest,
     pub(crate) answer: oneshot::Sender<Result<Value, CliError>>,
 }
 
@@ -43,10 +43,10 @@ impl Service<'_> {
         let _ = call.answer.send(answer);
     }
 
-    fn reply(&mut self, ask: Ask) -> Result<Value, CliError> {
+    fn reply(&mut self, ask: BatchRequest) -> Result<Value, CliError> {
         let now = unix_millis();
         match ask {
-            Ask::Submit(document) => {
+            BatchRequest::Submit(document) => {
                 let checked = self.checked(document, now)?;
                 if !self.settings.rehearse {
                     make_directories(&checked.book.work)?;
@@ -57,7 +57,7 @@ impl Service<'_> {
                 log(&format!("work {}: handed in", entry.work));
                 self.summary(entry.work, now)
             }
-            Ask::Plan(document) => {
+            BatchRequest::Plan(document) => {
                 let checked = self.checked(document, now)?;
                 let Some(bag) = checked.book.bag else {
                     let problem = "only a bag with rules has a plan to show".to_owned();
@@ -66,7 +66,7 @@ impl Service<'_> {
                 };
                 value(&PlanView::of(&bag))
             }
-            Ask::List => {
+            BatchRequest::List => {
                 let controller = self.controller()?;
                 let all = controller.book().works.iter().map(|(id, book)| {
                     let state = controller.state(now, *id);
@@ -75,13 +75,13 @@ impl Service<'_> {
                 });
                 value(&all.collect::<Vec<_>>())
             }
-            Ask::Show(id) => {
+            BatchRequest::Show(id) => {
                 let (book, state) = self.work(id, now)?;
                 let (book, controller) = (book.clone(), self.controller()?);
                 let run = controller.bag_run(id);
                 value(&WorkDetails::of(id, &book, state, now, run))
             }
-            Ask::Cancel(id) => {
+            BatchRequest::Cancel(id) => {
                 let entry = self
                     .controller()?
                     .cancel(now, id)
@@ -90,14 +90,14 @@ impl Service<'_> {
                 log(&format!("work {id}: cancelled"));
                 self.summary(id, now)
             }
-            Ask::SetBudget(id, budget) => {
+            BatchRequest::SetBudget(id, budget) => {
                 let budget = budget.map(Money::micros);
                 let changed = self.controller()?.set_budget(now, id, budget);
                 let entry = changed.map_err(ServiceError::from)?;
                 self.keep(&entry)?;
                 self.summary(id, now)
             }
-            Ask::Report(id) => {
+            BatchRequest::Report(id) => {
                 let unknown = (self.settings.policy.length_seconds * 1_000.0) as i64;
                 let spare = (self.settings.policy.spare_seconds * 1_000.0) as i64;
                 let boot = (self.settings.policy.boot_seconds * 1_000.0) as i64;
@@ -107,14 +107,14 @@ impl Service<'_> {
                 let rules = replay_rules(book, &types, boot, spare);
                 value(&report(book, now, paid, rules.as_ref(), unknown))
             }
-            Ask::ElasticReport => {
+            BatchRequest::ElasticReport => {
                 let elastic = self.elastic.as_ref().ok_or(BatchError::NoElastic);
                 let elastic = elastic.map_err(ServiceError::from)?;
                 let record = &self.record_file.record;
                 let counts = |node: &str| elastic.counts(node);
                 value(&ebbtide_burst::report::report(record, counts))
             }
-            Ask::Status => self.status(now),
+            BatchRequest::Status => self.status(now),
         }
     }
 

@@ -1,6 +1,6 @@
 //! REST over a socket in the file system or over TCP. Errors are problem documents (RFC 9457).
 
-use crate::service::answers::{Ask, Call, well};
+use crate::service::answers::{BatchRequest, Call, well};
 use crate::service::fault::ServiceError;
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -123,41 +123,44 @@ async fn health() -> Response {
 }
 
 async fn status(State(api): State<Api>) -> Response {
-    api.ask(Ask::Status, StatusCode::OK).await
+    api.ask(BatchRequest::Status, StatusCode::OK).await
 }
 
 async fn elastic_report(State(api): State<Api>) -> Response {
-    api.ask(Ask::ElasticReport, StatusCode::OK).await
+    api.ask(BatchRequest::ElasticReport, StatusCode::OK).await
 }
 
 async fn list(State(api): State<Api>) -> Response {
-    api.ask(Ask::List, StatusCode::OK).await
+    api.ask(BatchRequest::List, StatusCode::OK).await
 }
 
 async fn submit(State(api): State<Api>, request: Request) -> Response {
     match body(request).await {
-        Ok(document) => api.ask(Ask::Submit(document), StatusCode::CREATED).await,
+        Ok(document) => {
+            api.ask(BatchRequest::Submit(document), StatusCode::CREATED)
+                .await
+        }
         Err(refused) => *refused,
     }
 }
 
 async fn plan(State(api): State<Api>, request: Request) -> Response {
     match body(request).await {
-        Ok(document) => api.ask(Ask::Plan(document), StatusCode::OK).await,
+        Ok(document) => api.ask(BatchRequest::Plan(document), StatusCode::OK).await,
         Err(refused) => *refused,
     }
 }
 
 async fn show(State(api): State<Api>, Path(id): Path<String>) -> Response {
-    api.about(&id, Ask::Show).await
+    api.about(&id, BatchRequest::Show).await
 }
 
 async fn cancel(State(api): State<Api>, Path(id): Path<String>) -> Response {
-    api.about(&id, Ask::Cancel).await
+    api.about(&id, BatchRequest::Cancel).await
 }
 
 async fn report(State(api): State<Api>, Path(id): Path<String>) -> Response {
-    api.about(&id, Ask::Report).await
+    api.about(&id, BatchRequest::Report).await
 }
 
 async fn budget(State(api): State<Api>, Path(id): Path<String>, request: Request) -> Response {
@@ -177,7 +180,8 @@ async fn budget(State(api): State<Api>, Path(id): Path<String>, request: Request
             "budget: it has to be an amount as text, such as \"3.00\", or null for no limit",
         );
     };
-    api.about(&id, |id| Ask::SetBudget(id, wanted)).await
+    api.about(&id, |id| BatchRequest::SetBudget(id, wanted))
+        .await
 }
 
 async fn no_route(request: Request) -> Response {
@@ -186,7 +190,7 @@ async fn no_route(request: Request) -> Response {
 }
 
 impl Api {
-    async fn about(&self, id: &str, ask: impl FnOnce(u64) -> Ask) -> Response {
+    async fn about(&self, id: &str, ask: impl FnOnce(u64) -> BatchRequest) -> Response {
         match id.parse() {
             Ok(id) => self.ask(ask(id), StatusCode::OK).await,
             Err(_) => {
@@ -195,7 +199,7 @@ impl Api {
         }
     }
 
-    async fn ask(&self, ask: Ask, well: StatusCode) -> Response {
+    async fn ask(&self, ask: BatchRequest, well: StatusCode) -> Response {
         let (answer_to, waits) = oneshot::channel();
         let call = Call {
             ask,

@@ -243,7 +243,7 @@ async fn wait_for(context: &mut Context, client: &BatchClient, id: u64) -> Resul
                 "{} of {} done, {} run",
                 made.done, made.members, made.running
             );
-            context.output.whisper(&words);
+            context.output.say_at_terminal(&words);
         }
         if !std::mem::replace(&mut broke, made.state == "over-budget") && broke {
             context.output.say(&format!(

@@ -40,7 +40,7 @@ pub(super) struct Engine<'a> {
 }
 
 /// What woke the engine.
-enum Woken {
+enum WakeReason {
     Process(std::io::Result<std::process::ExitStatus>),
     Saver(Result<Option<[u64; 2]>, String>),
     News(InstanceNews),
@@ -144,20 +144,20 @@ impl<'a> Engine<'a> {
                 )
                 .await
             {
-                Woken::Process(ended) => events.push_back(self.ended(ended?)),
-                Woken::Saver(saved) => events.push_back(self.saved(saved)),
-                Woken::News(InstanceNews::Never(error)) => return Err(error),
-                Woken::News(news) => events.extend(self.heard(news)),
-                Woken::Stop => {
+                WakeReason::Process(ended) => events.push_back(self.ended(ended?)),
+                WakeReason::Saver(saved) => events.push_back(self.saved(saved)),
+                WakeReason::News(InstanceNews::Never(error)) => return Err(error),
+                WakeReason::News(news) => events.extend(self.heard(news)),
+                WakeReason::Stop => {
                     self.say("asked to stop");
                     events.push_back(RunEvent::Stop);
                 }
-                Woken::Save => {
+                WakeReason::Save => {
                     self.say("asked to save");
                     events.push_back(RunEvent::Save);
                 }
-                Woken::Time => events.push_back(RunEvent::Time),
-                Woken::WriteDown => {
+                WakeReason::Time => events.push_back(RunEvent::Time),
+                WakeReason::WriteDown => {
                     self.write_down();
                     self.reap();
                 }
@@ -177,7 +177,7 @@ impl<'a> Engine<'a> {
         &mut self,
         [interrupt, terminate, hang_up, save]: [&mut Signal; 4],
         write_down: &mut Interval,
-    ) -> Woken {
+    ) -> WakeReason {
         let wake = self.job.wake_at().map(|at| {
             let at = self.began + Duration::from_millis(at.0);
             tokio::time::sleep_until(at.into())
@@ -203,16 +203,16 @@ impl<'a> Engine<'a> {
         tokio::select! {
             // An exit that came first is handled first.
             biased;
-            ended = process => Woken::Process(ended),
-            saved = saver => Woken::Saver(saved),
-            _ = interrupt.recv() => Woken::Stop,
-            _ = terminate.recv() => Woken::Stop,
+            ended = process => WakeReason::Process(ended),
+            saved = saver => WakeReason::Saver(saved),
+            _ = interrupt.recv() => WakeReason::Stop,
+            _ = terminate.recv() => WakeReason::Stop,
             // The terminal is gone.
-            _ = hang_up.recv() => Woken::Stop,
-            _ = save.recv() => Woken::Save,
-            () = wake => Woken::Time,
-            news = self.place.next() => Woken::News(news),
-            _ = write_down.tick() => Woken::WriteDown,
+            _ = hang_up.recv() => WakeReason::Stop,
+            _ = save.recv() => WakeReason::Save,
+            () = wake => WakeReason::Time,
+            news = self.place.next() => WakeReason::News(news),
+            _ = write_down.tick() => WakeReason::WriteDown,
         }
     }
 

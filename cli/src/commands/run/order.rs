@@ -49,7 +49,7 @@ impl OrderArgs {
                 return Err(CliError::Usage(problem.to_owned()));
             }
             let talk = format!("region {}", context.endpoint);
-            context.output.whisper(&talk);
+            context.output.say_at_terminal(&talk);
             let region = context.region().await?;
             return Ok(ServerPool::of_region(
                 region,

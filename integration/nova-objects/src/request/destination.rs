@@ -52,11 +52,11 @@ pub(crate) fn destination(value: &Value) -> Result<(Destination, Option<CellMapp
     let destination = Object::open(value, "Destination", 1)?;
     let cell = destination.optional("cell", cell_mapping)?;
     let read = Destination {
-        host: destination.told("host", read::text)?,
-        node: destination.told("node", read::text)?,
+        host: destination.nullable_or_unset("host", read::text)?,
+        node: destination.nullable_or_unset("node", read::text)?,
         cell: cell.as_ref().map(|cell| cell.uuid.clone()),
         allow_cross_cell_move: destination.set("allow_cross_cell_move", read::boolean)?,
-        aggregates: destination.told("aggregates", read::texts)?,
+        aggregates: destination.nullable_or_unset("aggregates", read::texts)?,
         forbidden_aggregates: destination.optional("forbidden_aggregates", read::text_set)?,
     };
     Ok((read, cell))

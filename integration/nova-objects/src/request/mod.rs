@@ -151,7 +151,7 @@ impl ScheduleRequest {
             image: spec.optional("image", flavor::image)?,
             // Null breaks every request in Nova, unset does not.
             scheduler_hints: spec
-                .told("scheduler_hints", hints)?
+                .nullable_or_unset("scheduler_hints", hints)?
                 .unwrap_or(Some(BTreeMap::new())),
             ignore_hosts: spec.optional("ignore_hosts", read::texts)?,
             force_hosts: spec.optional("force_hosts", read::texts)?,

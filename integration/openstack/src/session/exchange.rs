@@ -215,7 +215,7 @@ impl Session {
         let http = match &self.inner.way {
             Connection::Http(http) => http,
             Connection::InProcess(transport) => {
-                let _lane = self.lane().await;
+                let _permit = self.request_permit().await;
                 let carried = transport.exchange(call.sent()).await;
                 return carried
                     .map(ServiceResponse::from)
@@ -253,7 +253,7 @@ impl Session {
             request = request.json(body);
         }
         // Held until the whole answer is here; the time limit begins with the request itself.
-        let _lane = self.lane().await;
+        let _permit = self.request_permit().await;
         let mut response = request.send().await.map_err(|error| failure(call, error))?;
         let status = response.status().as_u16();
         let subject_token = response

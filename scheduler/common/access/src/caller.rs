@@ -56,7 +56,7 @@ pub struct Caller {
 impl Caller {
     /// The caller of a region without authentication: an operator.
     #[must_use]
-    pub fn anybody() -> Self {
+    pub fn unauthenticated() -> Self {
         Self {
             name: "anybody".to_owned(),
             role: Role::Operator,
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn others_name_what_they_like() {
-        let operator = Caller::anybody();
+        let operator = Caller::unauthenticated();
         assert_eq!(operator.project("", "x").unwrap(), "");
         assert_eq!(operator.project("art", "x").unwrap(), "art");
         assert!(operator.sees("art"));

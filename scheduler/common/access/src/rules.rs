@@ -229,7 +229,7 @@ mod tests {
     fn readers_change_nothing_and_tenants_operate_nothing() {
         let caller = |role| Caller {
             role,
-            ..Caller::anybody()
+            ..Caller::unauthenticated()
         };
         for rule in RULES {
             assert!(rule.permit(&caller(Role::Operator)).is_ok());

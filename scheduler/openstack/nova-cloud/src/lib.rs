@@ -42,7 +42,7 @@ pub use flavor::preemptible_properties;
 pub use one_pass::OnePass;
 pub use plan::{
     NoPlan, NoPlanReason, PlanOptions, PlannedInstance, PlannedVictim, PreemptionPlan,
-    ProviderTruth, SecondBest, VerifyResult,
+    ProviderSnapshot, SecondBest, VerifyResult,
 };
 pub use scheduling::{Claim, ClaimResult, Scheduling, SchedulingAction, SelectedHost};
 pub use shadow::ShadowChoice;

@@ -366,7 +366,7 @@ impl CloudReader {
 
     /// The unit of its costs, and the grace period of flavors without one.
     #[must_use]
-    pub fn customs(&self) -> (String, Seconds) {
+    pub fn cloud_defaults(&self) -> (String, Seconds) {
         self.facts
             .read(|cloud| (cloud.cost_units().0, cloud.settings().grace))
     }

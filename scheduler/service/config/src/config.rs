@@ -376,7 +376,7 @@ impl Config {
             ("grpc", self.grpc.listen, &self.grpc.tls, self.grpc.insecure),
             ("http", self.http.listen, &self.http.tls, self.http.insecure),
         ] {
-            secure::check_door(section, listen, tls.as_ref(), insecure, &self.auth)
+            secure::check_listener(section, listen, tls.as_ref(), insecure, &self.auth)
                 .map_err(ConfigError::Wrong)?;
         }
         ebbtide_store::StoreConfig::new(&self.database.url)?;

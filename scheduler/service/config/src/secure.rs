@@ -226,7 +226,7 @@ impl CallerLimits {
 }
 
 /// Refuses a listener that strangers could use without the operator having decided so.
-pub(crate) fn check_door(
+pub(crate) fn check_listener(
     section: &str,
     listen: SocketAddr,
     tls: Option<&Tls>,
@@ -316,7 +316,7 @@ mod tests {
             },
         );
         let check = |at, tls: Option<&Tls>, insecure, auth: &Auth| {
-            check_door("grpc", at, tls, insecure, auth)
+            check_listener("grpc", at, tls, insecure, auth)
         };
         assert!(check(near, None, false, &open).is_ok());
         assert!(

@@ -22,7 +22,7 @@ pub(crate) trait HostReclaims: Send + Sync {
     fn give_back<'a>(&'a self, host: &'a str, keep_disabled: bool) -> Answer<'a, ()>;
     /// Those that are in force, by host; of one host only with `host`.
     fn reclaims<'a>(&'a self, host: Option<&'a str>) -> Answer<'a, Vec<HostReclaim>>;
-    fn customs(&self) -> CloudDefaults;
+    fn cloud_defaults(&self) -> CloudDefaults;
 }
 
 /// What a cloud has for all servers.
@@ -82,7 +82,7 @@ impl HostReclaims for RegionView {
         })
     }
 
-    fn customs(&self) -> CloudDefaults {
+    fn cloud_defaults(&self) -> CloudDefaults {
         CloudDefaults {
             cost_unit: self.plugins.engine().cost_unit().to_owned(),
             grace: self.config.default_grace_seconds,
@@ -128,8 +128,8 @@ impl HostReclaims for OpenStackView {
         Box::pin(async move { self.reader().host_reclaims(host).await.map_err(refused) })
     }
 
-    fn customs(&self) -> CloudDefaults {
-        let (cost_unit, grace) = self.reader().customs();
+    fn cloud_defaults(&self) -> CloudDefaults {
+        let (cost_unit, grace) = self.reader().cloud_defaults();
         CloudDefaults { cost_unit, grace }
     }
 }

@@ -179,7 +179,7 @@ impl Gate {
     ) -> Result<Caller, AccessError> {
         let auth = &self.inner.auth;
         if !auth.is_configured() {
-            return Ok(Caller::anybody());
+            return Ok(Caller::unauthenticated());
         }
         if let Some(token) = credentials.bearer() {
             let token = token.map_err(|NoBearer| AccessError::BadToken)?;

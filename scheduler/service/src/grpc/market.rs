@@ -3,7 +3,7 @@
 use super::ApiHandlers;
 use super::request::{limit, optional, parsed};
 use super::{advice, convert};
-use crate::advice::AskedFlavor;
+use crate::advice::AdviceFlavor;
 use crate::bills::{BilledHours, bills};
 use crate::error::ServiceError;
 use ebbtide_access::AccessError;
@@ -30,7 +30,7 @@ fn viewer<T>(request: &Request<T>) -> Result<Viewer, ServiceError> {
 }
 
 /// What advice needs of a flavor, which must be preemptible.
-fn asked(flavor: &Flavor) -> Result<AskedFlavor, ServiceError> {
+fn asked(flavor: &Flavor) -> Result<AdviceFlavor, ServiceError> {
     let properties = flavor.properties().map_err(RegionError::from)?;
     if !properties.preemptible {
         return Err(ServiceError::Field {
@@ -41,7 +41,7 @@ fn asked(flavor: &Flavor) -> Result<AskedFlavor, ServiceError> {
             ),
         });
     }
-    Ok(AskedFlavor {
+    Ok(AdviceFlavor {
         name: flavor.name.clone(),
         maximum: hours_of(properties.max_lifetime),
     })

@@ -73,7 +73,7 @@ impl Api {
         } = of;
         let servers = self.cloud.host(&host).await?;
         let servers = servers.map(|(_, servers)| servers).unwrap_or_default();
-        let customs = self.reclaims.customs();
+        let cloud_defaults = self.reclaims.cloud_defaults();
         let known: HashMap<ServerId, ListedServer> = servers
             .into_iter()
             .map(|listed| (listed.server.id, listed))
@@ -99,7 +99,7 @@ impl Api {
         let project = |id: &ServerId| text(id, |listed| &listed.server.project_id);
         let planned = eviction.leave.iter().map(|(id, cost)| {
             let listed = known.get(id);
-            let own = listed.map(|listed| listed.server.grace(customs.grace));
+            let own = listed.map(|listed| listed.server.grace(cloud_defaults.grace));
             v1::PlannedEviction {
                 server_id: id.to_string(),
                 name: name(id),
@@ -128,7 +128,7 @@ impl Api {
                 .unwrap_or_default(),
             max_cost: reclaim.terms.max_cost.unwrap_or_default(),
             cost: reclaim.cost(),
-            cost_unit: customs.cost_unit.clone(),
+            cost_unit: cloud_defaults.cost_unit.clone(),
             state: state.as_str().to_owned(),
             leaving: u32::try_from(leaving).unwrap_or(u32::MAX),
             overdue: late && state != ReclaimState::Free,

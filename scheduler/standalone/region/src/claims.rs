@@ -82,7 +82,7 @@ impl Region {
                     self.place_anew(transition, id, host, failure.why, failure.host_answers);
                 }
                 None => {
-                    let why = "the host has less room than it had when the place was promised";
+                    let why = "the host has less free capacity than when this start was promised";
                     self.place_elsewhere(transition, id, host, why);
                 }
             }
@@ -237,15 +237,15 @@ impl Region {
             return "the host was returned by its owner";
         }
         match preemptor.and_then(|id| self.servers.get(id)) {
-            None => "the server that needed the room was deleted",
+            None => "the server that needed the capacity was deleted",
             Some(s) if s.host.as_ref() != Some(&evacuation.host) => {
-                "the server that needed the room goes to another host, or has none"
+                "the server that needed the capacity goes to another host, or has none"
             }
-            Some(s) if s.status == ServerStatus::Waiting => "other room became free",
+            Some(s) if s.status == ServerStatus::Waiting => "other capacity became free",
             Some(s) if s.status == ServerStatus::Deleting => {
-                "the server that needed the room is being deleted"
+                "the server that needed the capacity is being deleted"
             }
-            Some(_) => "the room became free without it",
+            Some(_) => "the capacity became free without it",
         }
     }
 
@@ -376,7 +376,7 @@ impl Region {
         why: &str,
     ) {
         if let Some(server) = self.servers.get(&id).cloned() {
-            self.leave_remains(transition, &server, host, why);
+            self.leave_orphaned_start(transition, &server, host, why);
         }
         self.place_elsewhere(transition, id, host, why);
     }

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use uuid::Uuid;
 
 /// The fault of the remains of an abandoned start.
-pub(crate) const REMAINS: &str = "EB-FAULT-004";
+pub(crate) const ORPHANED_START: &str = "EB-FAULT-004";
 
 /// UUID namespace of the remains, so that their identifiers differ from all others.
 const NAMESPACE: Uuid = Uuid::from_u128(0x6562_6274_6964_6500_8000_7265_6d61_696e);
@@ -33,7 +33,7 @@ pub(crate) fn is_orphaned_start(server: &Server) -> bool {
     server
         .fault
         .as_ref()
-        .is_some_and(|fault| fault.code == REMAINS)
+        .is_some_and(|fault| fault.code == ORPHANED_START)
 }
 
 /// True if a host has confirmed, after `sent_at`, that nothing of the server is left there.
@@ -44,7 +44,7 @@ pub(crate) fn has_confirmed_absence(server: &Server, host: &str, sent_at: Timest
 
 impl Region {
     /// Records the possible remains of a server on a host, and asks the agent to delete them.
-    pub(crate) fn leave_remains(
+    pub(crate) fn leave_orphaned_start(
         &mut self,
         transition: &mut Transition<'_>,
         server: &Server,
@@ -62,7 +62,7 @@ impl Region {
             launched_at: None,
             ended_at: None,
             fault: Some(ServerFailure {
-                code: REMAINS.to_owned(),
+                code: ORPHANED_START.to_owned(),
                 message: format!(
                     "the start of server {} here was given up ({why}); the room is free once the host has confirmed that \
                      nothing is left",

@@ -266,7 +266,7 @@ impl Region {
             if !known && !orphaned_start::has_confirmed_absence(&server, &m.host, sent_at) {
                 // The region gave up on that host, and the host said that nothing was left. Now the
                 // server came up there and must be deleted.
-                self.leave_remains(transition, &server, &m.host, "it came up late");
+                self.leave_orphaned_start(transition, &server, &m.host, "it came up late");
             }
         }
     }

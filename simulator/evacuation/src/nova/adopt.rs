@@ -1,6 +1,6 @@
 //! Rows of schedulers that died or forgot them, and requests that come again.
 
-use super::drive::Driven;
+use super::drive::ActivePreemption;
 use super::ledger::{LedgerWrite, Row};
 use super::world::{NovaScheduler, NovaWorld};
 use crate::Mutation;
@@ -120,7 +120,7 @@ impl NovaWorld {
                 record.state.as_str()
             )
         });
-        let driven = Driven {
+        let driven = ActivePreemption {
             version,
             record,
             caller,

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 /// A record that a scheduler drives.
 #[derive(Debug, Clone)]
-pub(super) struct Driven {
+pub(super) struct ActivePreemption {
     pub(super) version: u64,
     pub(super) record: Preemption,
     /// The request whose caller waits here.

@@ -1,6 +1,6 @@
 //! Maximum lifetimes: every scheduler looks, and the ledger decides which one begins.
 
-use super::drive::Driven;
+use super::drive::ActivePreemption;
 use super::ledger::LedgerWrite;
 use super::plan::grace_of;
 use super::world::NovaWorld;
@@ -74,7 +74,7 @@ impl NovaWorld {
         self.note_lost_answer(&record, &record);
         match written {
             LedgerWrite::Updated(_) => {
-                let driven = Driven {
+                let driven = ActivePreemption {
                     version: 1,
                     record,
                     caller: None,

@@ -33,7 +33,7 @@ pub(super) struct ConsumerClaim {
 
 /// What goes wrong between a scheduler and Placement.
 #[derive(Debug, Clone, Copy, Default)]
-struct Ills {
+struct WireFaults {
     /// The next answer is lost.
     silent: bool,
     /// The next question is not heard.
@@ -46,12 +46,12 @@ struct Ills {
 #[derive(Debug)]
 struct Wire {
     service: InProcess,
-    ills: Mutex<Ills>,
+    faults: Mutex<WireFaults>,
 }
 
 impl Wire {
-    fn ills(&self) -> MutexGuard<'_, Ills> {
-        self.ills.lock().unwrap_or_else(PoisonError::into_inner)
+    fn faults(&self) -> MutexGuard<'_, WireFaults> {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A write as it would be had its sender looked just now.
@@ -86,22 +86,26 @@ fn silence() -> NoResponse {
 impl Transport for Wire {
     fn exchange<'a>(&'a self, request: TransportRequest<'a>) -> ExchangeFuture<'a> {
         Box::pin(async move {
-            let ills = {
-                let mut ills = self.ills();
-                let now = *ills;
-                (ills.silent, ills.away) = (false, false);
+            let faults = {
+                let mut faults = self.faults();
+                let now = *faults;
+                (faults.silent, faults.away) = (false, false);
                 now
             };
-            if ills.away {
+            if faults.away {
                 return Err(silence());
             }
-            let careless = ills.careless.then(|| self.freshened(&request)).flatten();
+            let careless = faults.careless.then(|| self.freshened(&request)).flatten();
             let body = careless.as_ref().or(request.body);
             let answer = self
                 .service
                 .exchange(TransportRequest { body, ..request })
                 .await;
-            if ills.silent { Err(silence()) } else { answer }
+            if faults.silent {
+                Err(silence())
+            } else {
+                answer
+            }
         })
     }
 }
@@ -124,13 +128,13 @@ impl Placement {
             let vcpus = if careless { PLENTY } else { *vcpus };
             model.add_host(provider(host), &format!("host-{host}"), vcpus, 0, 0);
         }
-        let ills = Ills {
+        let faults = WireFaults {
             careless,
-            ..Ills::default()
+            ..WireFaults::default()
         };
         let wire = Arc::new(Wire {
             service: InProcess::new(model),
-            ills: Mutex::new(ills),
+            faults: Mutex::new(faults),
         });
         let session = Session::in_process(Arc::clone(&wire) as Arc<dyn Transport>);
         let client = ebbtide_openstack::Placement::new(session, AdapterOptions::placement());
@@ -227,18 +231,18 @@ impl Placement {
 
     /// The next answer is lost.
     pub(super) fn lose_answer(&self) {
-        self.wire.ills().silent = true;
+        self.wire.faults().silent = true;
     }
 
     /// The next question is not heard.
     pub(super) fn lose_question(&self) {
-        self.wire.ills().away = true;
+        self.wire.faults().away = true;
     }
 
     /// Nothing more is lost.
     pub(super) fn mend(&self) {
-        let mut ills = self.wire.ills();
-        (ills.silent, ills.away) = (false, false);
+        let mut faults = self.wire.faults();
+        (faults.silent, faults.away) = (false, false);
     }
 }
 

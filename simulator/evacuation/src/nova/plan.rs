@@ -1,7 +1,7 @@
 //! A request on its way: claimed where there is room, else a preemption, decided by the engine, of
 //! the cheapest victims of one host.
 
-use super::drive::Driven;
+use super::drive::ActivePreemption;
 use super::ledger::LedgerWrite;
 use super::placement::{amounts, holding, new_claim};
 use super::world::NovaWorld;
@@ -142,7 +142,7 @@ impl NovaWorld {
             LedgerWrite::Updated(_) | LedgerWrite::Exists => {
                 let victims = record.victims.iter().map(|v| v.server.0);
                 self.schedulers[who].leaving.extend(victims);
-                let driven = Driven {
+                let driven = ActivePreemption {
                     version: 1,
                     record,
                     caller: Some(n),

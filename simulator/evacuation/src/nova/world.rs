@@ -1,7 +1,7 @@
 //! The world as a whole: who is in it, and what one step does.
 
 use super::callers::CallerRequest;
-use super::drive::Driven;
+use super::drive::ActivePreemption;
 use super::ledger::{Ledger, OwnerKey};
 use super::placement::Placement;
 use crate::agent::{Agent, HostAction};
@@ -43,7 +43,7 @@ pub(super) struct NovaScheduler {
     pub(super) life: u64,
     /// When it said last that it lives.
     pub(super) beat_at: Option<Timestamp>,
-    pub(super) driven: BTreeMap<Uuid, Driven>,
+    pub(super) driven: BTreeMap<Uuid, ActivePreemption>,
     /// Records that are being written for the first time, with the request and how often that was
     /// tried.
     pub(super) writing: BTreeMap<Uuid, (usize, Preemption, u32)>,

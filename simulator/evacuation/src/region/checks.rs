@@ -12,7 +12,7 @@ use ebbtide_model::{
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The fault of what a start that was given up may have left (`docs/operate/evacuation.md`).
-const REMAINS: &str = "EB-FAULT-004";
+const ORPHANED_START: &str = "EB-FAULT-004";
 
 /// Whether a server takes its room. One that had been stopped or hibernated before its owner
 /// deleted it takes at most its disk.
@@ -42,7 +42,10 @@ impl RegionWorld {
         // A place that was only reserved, and given back, may be asked for again by the same hand;
         // and what a start that was given up may have left is looked after again whenever it is
         // heard of again.
-        let remains = server.fault.as_ref().is_some_and(|f| f.code == REMAINS);
+        let remains = server
+            .fault
+            .as_ref()
+            .is_some_and(|f| f.code == ORPHANED_START);
         let again = before.is_some_and(ServerStatus::is_gone) && !server.status.is_gone();
         if again && !server.external && !remains {
             self.fail(

@@ -238,12 +238,13 @@ impl RegionWorld {
             match body {
                 Ok(Body::Spare(_)) => self.breaks(Mutation::SpareForgotten),
                 Ok(Body::Delete(delete)) => {
-                    self.breaks(Mutation::RemainsForgotten) && self.is_given_up(delete.server_id)
+                    self.breaks(Mutation::OrphanedStartForgotten)
+                        && self.is_given_up(delete.server_id)
                 }
                 _ => false,
             }
         };
-        if self.breaks(Mutation::SpareForgotten) || self.breaks(Mutation::RemainsForgotten) {
+        if self.breaks(Mutation::SpareForgotten) || self.breaks(Mutation::OrphanedStartForgotten) {
             changes.retain(|change| !matches!(change, Change::Enqueue(m) if unwanted(m)));
         }
         if self.breaks(Mutation::OutbidWithoutNotice) {

@@ -273,7 +273,7 @@ impl RegionWorld {
 
     /// A server that goes on with what was kept of it runs once, under its token, and is not kept
     /// meanwhile.
-    fn check_shelf(&mut self) {
+    fn check_shared_storage(&mut self) {
         let mut runs: BTreeMap<ServerId, &str> = BTreeMap::new();
         let mut wrong = None;
         for agent in &self.base.agents {
@@ -300,7 +300,7 @@ impl RegionWorld {
 
     /// What hosts have done to guests, held against what is durable.
     pub(super) fn look_at_hosts(&mut self) {
-        self.check_shelf();
+        self.check_shared_storage();
         for (host, deed) in self.deeds() {
             self.look_at(host, deed);
         }

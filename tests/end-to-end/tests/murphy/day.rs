@@ -2,7 +2,7 @@
 //! judged.
 
 use crate::client::RetryingClient;
-use crate::faults::{self, FaultLog, Lane, Schedulers, TestedDatabase};
+use crate::faults::{self, FaultLog, FaultSchedule, Schedulers, TestedDatabase};
 use crate::load::{Caller, FLAVORS, Ledger};
 use crate::verification;
 use crate::watch::Watch;
@@ -137,7 +137,7 @@ impl Day {
                     0 => Duration::from_secs(self.seconds),
                     _ => Duration::from_secs(10).min(whole.remaining()),
                 };
-                let lane = |n: u64| Lane {
+                let lane = |n: u64| FaultSchedule {
                     dice: SeededNumbers::new(self.seed, 1 + n + 10 * round),
                     end: Deadline::after(end),
                     diary: &diary,

@@ -29,13 +29,13 @@ impl FaultLog {
 }
 
 /// Until when things go wrong, and where that is written down.
-pub(crate) struct Lane<'a> {
+pub(crate) struct FaultSchedule<'a> {
     pub(crate) dice: SeededNumbers,
     pub(crate) end: Deadline,
     pub(crate) diary: &'a FaultLog,
 }
 
-impl Lane<'_> {
+impl FaultSchedule<'_> {
     fn millis(&mut self, from: u64, to: u64) -> Duration {
         Duration::from_millis(from + self.dice.below(to - from))
     }
@@ -47,17 +47,17 @@ impl Lane<'_> {
 }
 
 /// Agents die or stand still, several at a time.
-pub(crate) async fn agents(mut lane: Lane<'_>, region: &mut Region, hosts: &[String]) {
+pub(crate) async fn agents(mut schedule: FaultSchedule<'_>, region: &mut Region, hosts: &[String]) {
     enum Hurt {
         Dead,
         Still,
     }
     let mut hurt: Vec<(Deadline, String, Hurt)> = Vec::new();
     let mut next = Deadline::after(Duration::ZERO);
-    while !lane.end.has_passed() || !hurt.is_empty() {
+    while !schedule.end.has_passed() || !hurt.is_empty() {
         while let Some(at) = hurt
             .iter()
-            .position(|(until, ..)| until.has_passed() || lane.end.has_passed())
+            .position(|(until, ..)| until.has_passed() || schedule.end.has_passed())
         {
             let (_, host, how) = hurt.swap_remove(at);
             match how {
@@ -65,22 +65,22 @@ pub(crate) async fn agents(mut lane: Lane<'_>, region: &mut Region, hosts: &[Str
                 Hurt::Still => region.signal_agent(&host, Signal::Cont).unwrap(),
             }
         }
-        if next.has_passed() && !lane.end.has_passed() {
-            next = Deadline::after(lane.millis(300, 2000));
-            let host = &hosts[lane.dice.below(hosts.len() as u64) as usize];
+        if next.has_passed() && !schedule.end.has_passed() {
+            next = Deadline::after(schedule.millis(300, 2000));
+            let host = &hosts[schedule.dice.below(hosts.len() as u64) as usize];
             if hurt.iter().any(|(_, name, _)| name == host) {
                 continue;
             }
-            let (how, until) = match lane.dice.below(5) {
+            let (how, until) = match schedule.dice.below(5) {
                 0..3 => {
                     region.kill_agent(host);
-                    lane.diary.note("agent killed");
-                    (Hurt::Dead, lane.millis(0, 1500))
+                    schedule.diary.note("agent killed");
+                    (Hurt::Dead, schedule.millis(0, 1500))
                 }
                 _ => {
                     region.signal_agent(host, Signal::Stop).unwrap();
-                    lane.diary.note("agent stopped for a while");
-                    (Hurt::Still, lane.millis(200, 4000))
+                    schedule.diary.note("agent stopped for a while");
+                    (Hurt::Still, schedule.millis(200, 4000))
                 }
             };
             hurt.push((Deadline::after(until), host.clone(), how));
@@ -126,22 +126,22 @@ impl Schedulers {
 }
 
 /// Schedulers die or stand still for longer than their lease.
-pub(crate) async fn schedulers(mut lane: Lane<'_>, schedulers: &mut Schedulers) {
-    while !lane.end.has_passed() {
-        lane.pause(3000, 11_000).await;
-        let at = lane.dice.below(schedulers.running.len() as u64) as usize;
+pub(crate) async fn schedulers(mut schedule: FaultSchedule<'_>, schedulers: &mut Schedulers) {
+    while !schedule.end.has_passed() {
+        schedule.pause(3000, 11_000).await;
+        let at = schedule.dice.below(schedulers.running.len() as u64) as usize;
         let peer = &mut schedulers.running[at].1;
-        match (lane.dice.below(3), peer.take()) {
+        match (schedule.dice.below(3), peer.take()) {
             (0..2, Some(there)) => {
                 there.kill();
-                lane.diary.note("scheduler killed");
-                lane.pause(0, 1500).await;
+                schedule.diary.note("scheduler killed");
+                schedule.pause(0, 1500).await;
             }
             (_, Some(there)) => {
                 // It may have ended by itself: another one has taken its place.
                 if there.signal(Signal::Stop).is_ok() {
-                    lane.diary.note("scheduler stopped for a while");
-                    lane.pause(500, 5000).await;
+                    schedule.diary.note("scheduler stopped for a while");
+                    schedule.pause(500, 5000).await;
                     let _ = there.signal(Signal::Cont);
                 }
                 *peer = Some(there);
@@ -155,52 +155,52 @@ pub(crate) async fn schedulers(mut lane: Lane<'_>, schedulers: &mut Schedulers) 
 
 /// The broker dies, stands still, loses messages, loses queues.
 pub(crate) async fn broker(
-    mut lane: Lane<'_>,
+    mut schedule: FaultSchedule<'_>,
     broker: &mut RabbitMq,
     prefix: &str,
     hosts: &[String],
 ) {
     // The rarest of it also happens on a short day.
     let mut first = true;
-    while !lane.end.has_passed() {
-        lane.pause(500, 5500).await;
-        let host = &hosts[lane.dice.below(hosts.len() as u64) as usize];
+    while !schedule.end.has_passed() {
+        schedule.pause(500, 5500).await;
+        let host = &hosts[schedule.dice.below(hosts.len() as u64) as usize];
         let (agent, scheduler) = (
             format!("{prefix}.agent.{host}"),
             format!("{prefix}.scheduler"),
         );
         let what = match std::mem::take(&mut first) {
             true => 12,
-            false => lane.dice.below(14),
+            false => schedule.dice.below(14),
         };
         // A queue that is not there at this moment is as good as purged.
         match what {
             0..4 => {
                 let _ = broker.purge(&agent).await;
-                lane.diary.note("agent's queue purged");
+                schedule.diary.note("agent's queue purged");
             }
             4..7 => {
                 let _ = broker.purge(&scheduler).await;
-                lane.diary.note("schedulers' queue purged");
+                schedule.diary.note("schedulers' queue purged");
             }
             7..10 => {
                 let _ = broker.delete_queue(&agent).await;
-                lane.diary.note("agent's queue deleted");
+                schedule.diary.note("agent's queue deleted");
             }
             10..12 => {
                 let _ = broker.delete_queue(&scheduler).await;
-                lane.diary.note("schedulers' queue deleted");
+                schedule.diary.note("schedulers' queue deleted");
             }
             12 => {
                 broker.kill();
-                lane.diary.note("broker killed");
-                lane.pause(0, 1500).await;
+                schedule.diary.note("broker killed");
+                schedule.pause(0, 1500).await;
                 broker.restart().await.unwrap();
             }
             _ => {
                 broker.freeze().unwrap();
-                lane.diary.note("broker stopped for a while");
-                lane.pause(300, 3000).await;
+                schedule.diary.note("broker stopped for a while");
+                schedule.pause(300, 3000).await;
                 broker.thaw().unwrap();
             }
         }
@@ -215,37 +215,40 @@ pub(crate) enum TestedDatabase {
 }
 
 /// The database dies, ends, stands still; a file is locked by another program.
-pub(crate) async fn database(mut lane: Lane<'_>, tested: &mut TestedDatabase) {
-    while !lane.end.has_passed() {
-        lane.pause(5000, 18_000).await;
+pub(crate) async fn database(mut schedule: FaultSchedule<'_>, tested: &mut TestedDatabase) {
+    while !schedule.end.has_passed() {
+        schedule.pause(5000, 18_000).await;
         match tested {
             TestedDatabase::Sqlite(file) => {
-                let seconds = lane.millis(200, 3000);
+                let seconds = schedule.millis(200, 3000);
                 lock(file, seconds).await;
-                lane.diary.note("database locked for a while");
+                schedule.diary.note("database locked for a while");
             }
-            TestedDatabase::MariaDb(server) => break_server(&mut lane, server).await,
-            TestedDatabase::Postgres(server) => break_server(&mut lane, server).await,
+            TestedDatabase::MariaDb(server) => break_server(&mut schedule, server).await,
+            TestedDatabase::Postgres(server) => break_server(&mut schedule, server).await,
         }
     }
 }
 
-async fn break_server<K: ServerKind>(lane: &mut Lane<'_>, server: &mut PrivateServer<K>) {
-    match lane.dice.below(3) {
+async fn break_server<K: ServerKind>(
+    schedule: &mut FaultSchedule<'_>,
+    server: &mut PrivateServer<K>,
+) {
+    match schedule.dice.below(3) {
         0 => {
             server.kill();
-            lane.diary.note("database killed");
-            lane.pause(0, 1000).await;
+            schedule.diary.note("database killed");
+            schedule.pause(0, 1000).await;
             server.restart().await.unwrap();
         }
         1 => {
-            lane.diary.note("database restarted");
+            schedule.diary.note("database restarted");
             server.restart().await.unwrap();
         }
         _ => {
             server.freeze().unwrap();
-            lane.diary.note("database stopped for a while");
-            lane.pause(300, 3000).await;
+            schedule.diary.note("database stopped for a while");
+            schedule.pause(300, 3000).await;
             server.thaw().unwrap();
         }
     }

@@ -15,14 +15,14 @@ use time::format_description::well_known::Rfc3339;
 
 /// One life.
 #[derive(Debug)]
-pub(super) struct FromRegion {
+pub(super) struct RegionLife {
     row: LabelledLife,
     /// Maximum lifetime of its flavor.
     pub(super) maximum: Maximum,
     reached_it: bool,
 }
 
-impl FromRegion {
+impl RegionLife {
     /// The observation for a distribution that ends at `maximum`. A server that was ended because
     /// of this limit received its notice one grace period earlier, so it counts as having lived for
     /// the whole maximum.
@@ -38,7 +38,7 @@ impl FromRegion {
 pub(super) async fn rows(
     context: &mut Context,
     scope: &ProjectScope,
-) -> Result<Vec<FromRegion>, CliError> {
+) -> Result<Vec<RegionLife>, CliError> {
     let mut region = context.region().await?;
     let project = scope.project(context);
     let mut rows = Vec::new();
@@ -84,12 +84,12 @@ fn going_on(
     server: &v1::Server,
     limits: &BTreeMap<String, u32>,
     now: OffsetDateTime,
-) -> Option<FromRegion> {
+) -> Option<RegionLife> {
     let launched = moment(&server.launched_at)?;
     let limit = limits.get(&server.flavor_name).copied().unwrap_or(0);
     let maximum = hours_of(limit);
     let hours = (now - launched).as_seconds_f64().max(0.0) / 3600.0;
-    Some(FromRegion {
+    Some(RegionLife {
         row: LabelledLife {
             observation: Observation {
                 hours: hours.min(maximum.0),
@@ -109,11 +109,11 @@ fn going_on(
     })
 }
 
-fn over(life: &v1::Life) -> Option<FromRegion> {
+fn over(life: &v1::Life) -> Option<RegionLife> {
     let launched = moment(&life.launched_at)?;
     let ended = moment(&life.ended_at)?;
     let hours = (ended - launched).as_seconds_f64().max(0.0) / 3600.0;
-    Some(FromRegion {
+    Some(RegionLife {
         row: LabelledLife {
             observation: Observation {
                 hours,

@@ -1,6 +1,6 @@
 //! Where observed lifetimes come from: a file or the region, and which rows.
 
-use super::from_region::{self, FromRegion};
+use super::from_region::{self, RegionLife};
 use clap::Args;
 use ebbtide_lifetime::LifetimeError;
 use ebbtide_lifetime::labelled_life::{self, LabelledLife};
@@ -88,7 +88,7 @@ pub(super) async fn read(
 /// Takes the region's rows that are asked for. What its flavors say is the longest life, if all of
 /// them say the same.
 fn of_region(
-    rows: Vec<FromRegion>,
+    rows: Vec<RegionLife>,
     args: &SourceArgs,
     maximum: Option<Maximum>,
 ) -> Result<LifetimeSource, CliError> {

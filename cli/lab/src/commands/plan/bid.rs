@@ -1,7 +1,7 @@
 //! `ebbtide-lab plan bid`: which bid, on which instance type.
 
 use super::bid_methods::{
-    Beside, BidMethod, OnDemand, algorithm, expected, longest_fit, method, ours, printed,
+    BidMethod, MethodChoice, OnDemand, algorithm, expected, longest_fit, method, ours, printed,
 };
 use crate::commands::simulate::checkpointing::{Bids, CostArgs, HistoryArgs, read, seconds};
 use clap::Args;
@@ -246,7 +246,7 @@ fn below(percent: f64) -> String {
 struct BidPlan<'a> {
     all: usize,
     shown: &'a [BidView<'a>],
-    other: Option<Beside>,
+    other: Option<MethodChoice>,
     advice: Option<SchemeAdvice>,
 }
 
@@ -436,7 +436,7 @@ fn json(args: &BidArgs, plan: &BidPlan<'_>) -> Json {
         .with("choice", choice)
         .with(
             "beside",
-            plan.other.as_ref().map_or(Json::Null, Beside::json),
+            plan.other.as_ref().map_or(Json::Null, MethodChoice::json),
         )
         .with("advice", advice.map_or(Json::Null, advice_json))
         .with("offers", offers)

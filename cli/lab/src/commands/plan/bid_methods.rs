@@ -120,7 +120,7 @@ pub(super) fn algorithm(
 
 /// The choice of the other method.
 #[derive(Debug)]
-pub(super) struct Beside {
+pub(super) struct MethodChoice {
     method: BidMethod,
     bid: Money,
     /// Type and expected hours; `None` if no type ends the job.
@@ -133,7 +133,7 @@ pub(super) fn ours(
     series: &[Series],
     candidates: &[Candidate<'_>],
     terms: &CheckpointTerms,
-) -> Beside {
+) -> MethodChoice {
     let bids = |candidate: &Candidate<'_>| Bids::band(candidate.history, args.bid_count);
     // Every type runs at some bid of its own band.
     let all = offers(candidates, bids, seconds(args.job), terms).unwrap_or_default();
@@ -142,7 +142,7 @@ pub(super) fn ours(
         let one = series.get(offer.candidate)?;
         Some((one.name.clone(), offer.hours))
     };
-    Beside {
+    MethodChoice {
         method: BidMethod::Equation,
         bid: best.map_or_else(Money::default, |offer| offer.bid),
         choice: best.and_then(named),
@@ -150,19 +150,19 @@ pub(super) fn ours(
 }
 
 /// Algorithm 1 beside ours.
-pub(super) fn printed(series: &[Series], paper: &AlgorithmOne) -> Beside {
+pub(super) fn printed(series: &[Series], paper: &AlgorithmOne) -> MethodChoice {
     let named = |place: usize| {
         let time = paper.execution.get(place).copied().flatten()?;
         Some((series.get(place)?.name.clone(), time / 3600.0))
     };
-    Beside {
+    MethodChoice {
         method: BidMethod::Paper,
         bid: paper.bid,
         choice: paper.chosen.and_then(named),
     }
 }
 
-impl Beside {
+impl MethodChoice {
     pub(super) fn line(&self) -> String {
         let title = self.method.title();
         match &self.choice {

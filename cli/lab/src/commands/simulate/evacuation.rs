@@ -4,7 +4,7 @@ use super::tables::{self, SeedFailure, Totals};
 use crate::progress::ReplayProgress;
 use clap::Args;
 use ebbtide_evacuation_simulator::{
-    DEFAULT_STEPS, MAX_STEPS, Mutation, Places, SeedResult, Simulator, WorldKind,
+    DEFAULT_STEPS, MAX_STEPS, Mutation, SeedResult, Simulator, StepPositions, WorldKind,
 };
 use ebbtide_runtime::clock;
 use ebbtide_shell::Context;
@@ -53,7 +53,7 @@ pub struct EvacuationArgs {
     pub world: Option<WorldKind>,
     /// Only these steps of one seed, told as a story: 3,12-14,90
     #[arg(long, value_name = "STEPS", requires = "world")]
-    pub only: Option<Places>,
+    pub only: Option<StepPositions>,
     /// Break a rule on purpose; "list" names them
     #[arg(long = "break", value_name = "RULE")]
     pub breaks: Option<String>,

@@ -2,7 +2,7 @@
 
 use super::evacuation::EvacuationArgs;
 use ebbtide_evacuation_simulator::{
-    EvacuationCounts, FaultCounts, Mutation, Places, SeedResult, ShrunkWorld, WorldKind,
+    EvacuationCounts, FaultCounts, Mutation, SeedResult, ShrunkWorld, StepPositions, WorldKind,
 };
 use ebbtide_shell::Context;
 use ebbtide_shell::errors::CliError;
@@ -109,7 +109,7 @@ pub(super) fn story(
     seed: u64,
     world: WorldKind,
     steps: usize,
-    places: &Places,
+    places: &StepPositions,
     outcome: &SeedResult,
 ) -> Result<(), CliError> {
     let verdict = match &outcome.violation {

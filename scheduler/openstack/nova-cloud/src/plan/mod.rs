@@ -165,7 +165,7 @@ pub enum VerifyResult {
 
 /// The consumers of one provider, as just read from Placement.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ProviderTruth {
+pub struct ProviderSnapshot {
     pub provider: Uuid,
     pub generation: i64,
     /// All consumers with allocations on the provider.

@@ -1,6 +1,6 @@
 //! Verifies a plan against the consumers that Placement has just listed.
 
-use super::{PlannedVictim, PreemptionPlan, ProviderTruth, VerifyResult};
+use super::{PlannedVictim, PreemptionPlan, ProviderSnapshot, VerifyResult};
 use crate::cloud::Cloud;
 use crate::facts::{Allocations, Consumer};
 use ebbtide_model::InterruptionBehaviour;
@@ -16,7 +16,7 @@ impl Cloud {
     /// no victim has become superfluous, and no host has other traits or aggregates. Inventories
     /// come from the cloud in memory. If the plan is good, fills in the victims' generations and
     /// what each victim keeps while it still runs.
-    pub fn verify(&self, plan: &mut PreemptionPlan, truth: &[ProviderTruth]) -> VerifyResult {
+    pub fn verify(&self, plan: &mut PreemptionPlan, truth: &[ProviderSnapshot]) -> VerifyResult {
         match self.check(plan, truth) {
             Ok(found) => {
                 for victim in &mut plan.victims {
@@ -35,7 +35,7 @@ impl Cloud {
     fn check(
         &self,
         plan: &PreemptionPlan,
-        truth: &[ProviderTruth],
+        truth: &[ProviderSnapshot],
     ) -> Result<BTreeMap<Uuid, Found>, String> {
         let providers: BTreeSet<Uuid> = plan
             .instances

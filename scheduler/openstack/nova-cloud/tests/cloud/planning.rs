@@ -7,7 +7,7 @@ use ebbtide_model::{InterruptionBehaviour, Seconds};
 use ebbtide_nova::model::Options;
 use ebbtide_nova_cloud::{
     Cloud, CloudSettings, Consumer, NoPlan, NoPlanReason, PlanOptions, PreemptionPlan,
-    ProviderTruth, VerifyResult,
+    ProviderSnapshot, VerifyResult,
 };
 use std::collections::BTreeMap;
 use uuid::Uuid;
@@ -213,13 +213,13 @@ fn a_stopped_victim_keeps_its_disk_and_gives_none() {
 }
 
 /// What Placement would say of a host's servers.
-fn truth(cloud: &Cloud, host: u128, servers: &[u128], generation: i64) -> ProviderTruth {
+fn truth(cloud: &Cloud, host: u128, servers: &[u128], generation: i64) -> ProviderSnapshot {
     let consumer = |number: &u128| Consumer {
         uuid: server(*number),
         generation,
         resources: cloud.consumer(server(*number)).unwrap().0[&node(host)].clone(),
     };
-    ProviderTruth {
+    ProviderSnapshot {
         provider: node(host),
         generation: 7,
         consumers: servers.iter().map(consumer).collect(),
@@ -239,7 +239,7 @@ fn a_plan_holds_only_against_the_truth_that_it_was_made_for() {
         Some(42),
         "the generation is the one just told"
     );
-    let changed = |told: &[ProviderTruth]| match cloud.verify(&mut planned.clone(), told) {
+    let changed = |told: &[ProviderSnapshot]| match cloud.verify(&mut planned.clone(), told) {
         VerifyResult::Changed(why) => why,
         VerifyResult::Good => panic!("{told:?} was taken"),
     };

@@ -3,7 +3,7 @@
 use crate::kit::{NOW, cloud_of, fresh, instance, node, request, server, settle};
 use ebbtide_nova::model::Options;
 use ebbtide_nova_cloud::{
-    Allocations, Cloud, CloudSettings, Consumer, OpenPreemption, PlanOptions, ProviderTruth,
+    Allocations, Cloud, CloudSettings, Consumer, OpenPreemption, PlanOptions, ProviderSnapshot,
     VerifyResult,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -124,7 +124,7 @@ fn a_plan_that_counts_on_room_in_which_a_victim_runs_does_not_hold() {
     let options = PlanOptions::default();
     let mut plan = cloud.plan(&spec, &call, &asked, NOW, &options).unwrap();
     assert!(plan.victims.is_empty(), "Placement shows room");
-    let truth = [ProviderTruth {
+    let truth = [ProviderSnapshot {
         provider: node(0),
         generation: 7,
         consumers: consumers(&[(server(0), 4)]),

@@ -116,7 +116,7 @@ impl ResumeController {
 
     /// Reads the rows of all schedulers.
     async fn read(&mut self, evacuations: &Evacuations) -> Result<(), LedgerError> {
-        let found = evacuations.kept_servers().await?;
+        let found = evacuations.retained_servers().await?;
         let before = std::mem::take(&mut self.rows);
         for row in found {
             if let Some((id, row)) = readable(row) {
@@ -151,7 +151,7 @@ impl ResumeController {
         match change {
             RetainedChange::Unchanged => return Ok(()),
             RetainedChange::Over => {
-                evacuations.forget_kept(id.0, row.version).await?;
+                evacuations.forget_retained(id.0, row.version).await?;
                 self.forget(id);
                 return Ok(());
             }
@@ -207,7 +207,7 @@ impl ResumeController {
         row: RetainedRow,
     ) -> Result<bool, LedgerError> {
         let written = evacuations
-            .put_kept(id.0, Some(row.version), &row.server)
+            .put_retained(id.0, Some(row.version), &row.server)
             .await?;
         if !written {
             self.forget(id);

@@ -206,7 +206,7 @@ impl ResumeController {
             }
             Err(Refusal::Changed) => {
                 tracing::info!(server = %id, "its owner has changed it: it does not come back by itself");
-                evacuations.forget_kept(id.0, begun.version).await?;
+                evacuations.forget_retained(id.0, begun.version).await?;
                 self.forget(id);
             }
             Err(Refusal::Failed(why)) => {

@@ -1,6 +1,6 @@
 //! The record of a request that has its answer.
 
-use super::trail::{Answer, AnsweredRequest, Trail};
+use super::trace::{Answer, AnsweredRequest, DecisionTrace};
 use crate::facts::Facts;
 use ebbtide_model::decision::{Explanation, FilterCount, FilterStep, InstanceExplanation};
 use ebbtide_model::{
@@ -19,13 +19,13 @@ const POLICY: &str = "nova";
 
 /// Makes the record. Looks at the cloud for the hosts that Placement did not offer.
 pub(super) fn decision(left: AnsweredRequest, scheduler: &str, facts: &Facts) -> Decision {
-    let mut trail = left.trail;
+    let mut trace = left.trace;
     let request = request(&left.spec, &left.call);
-    let mut explanation = match &mut trail.plan {
+    let mut explanation = match &mut trace.plan {
         Some(plan) => std::mem::take(&mut plan.explanation),
         None => {
             let mut warnings = Vec::new();
-            let record = trail.record.as_ref();
+            let record = trace.record.as_ref();
             let instances = record.map(|record| record.explain(&mut warnings));
             Explanation {
                 policy: POLICY.to_owned(),
@@ -39,9 +39,9 @@ pub(super) fn decision(left: AnsweredRequest, scheduler: &str, facts: &Facts) ->
         }
     };
     explanation.seed = left.seed;
-    let answered = left.asked.as_ref().filter(|_| !left.in_the_dark);
-    let offer = answered.and_then(|asked| offer(&left.spec, asked, &trail, facts));
-    if trail.plan.is_none()
+    let answered = left.asked.as_ref().filter(|_| !left.placement_silent);
+    let offer = answered.and_then(|asked| offer(&left.spec, asked, &trace, facts));
+    if trace.plan.is_none()
         && let Some(offer) = &offer
     {
         if explanation.instances.is_empty() {
@@ -51,23 +51,23 @@ pub(super) fn decision(left: AnsweredRequest, scheduler: &str, facts: &Facts) ->
             first.filters.insert(0, offer.clone());
         }
     }
-    if let Some(engine) = trail
+    if let Some(engine) = trace
         .no_plan
         .as_mut()
         .and_then(|why| why.explanation.take())
     {
         append(&mut explanation, *engine);
     }
-    let outcome = match (&left.answer, &trail.plan) {
+    let outcome = match (&left.answer, &trace.plan) {
         (Answer::Selected, Some(plan)) => {
             DecisionOutcome::Placed(planned(plan, &explanation, left.at.as_millis()))
         }
         (Answer::Selected, None) => {
-            DecisionOutcome::Placed(placed(&request.server_ids, &trail.selected))
+            DecisionOutcome::Placed(placed(&request.server_ids, &trace.selected))
         }
         (Answer::Raised { class, message }, _) => {
-            let mut refusal = refusal(class, message, &trail, offer.as_ref());
-            if left.in_the_dark {
+            let mut refusal = refusal(class, message, &trace, offer.as_ref());
+            if left.placement_silent {
                 "Placement did not answer".clone_into(&mut refusal.reason);
             }
             DecisionOutcome::NoValidHost(refusal)
@@ -83,10 +83,10 @@ pub(super) fn decision(left: AnsweredRequest, scheduler: &str, facts: &Facts) ->
             request_id: left.request_id,
             user_id: left.spec.user_id.unwrap_or(left.user_id),
             scheduler: scheduler.to_owned(),
-            runs: trail.runs,
+            runs: trace.runs,
             comparison: None,
-            refused_claims: trail.refused,
-            times: trail
+            refused_claims: trace.refused,
+            times: trace
                 .times
                 .into_iter()
                 .map(|(part, time)| PartTime {
@@ -101,11 +101,11 @@ pub(super) fn decision(left: AnsweredRequest, scheduler: &str, facts: &Facts) ->
 /// What plugins in shadow would have decided. `None`: nothing is compared, among others a request
 /// for which no servers can leave.
 pub(super) fn in_shadow(left: &AnsweredRequest) -> Option<ShadowChoice> {
-    if let Some(plan) = &left.trail.plan {
+    if let Some(plan) = &left.trace.plan {
         return plan.shadow.clone();
     }
-    let compares = left.trail.no_plan.is_none();
-    let record = left.trail.record.as_ref().filter(|_| compares)?;
+    let compares = left.trace.no_plan.is_none();
+    let record = left.trace.record.as_ref().filter(|_| compares)?;
     record.in_shadow()
 }
 
@@ -141,11 +141,11 @@ fn append(explanation: &mut Explanation, engine: Explanation) {
 fn offer(
     spec: &RequestSpec,
     asked: &PlacementQuery,
-    trail: &Trail,
+    trace: &DecisionTrace,
     facts: &Facts,
 ) -> Option<FilterStep> {
-    let record = trail.record.as_ref();
-    let offered = trail.offered.as_ref();
+    let record = trace.record.as_ref();
+    let offered = trace.offered.as_ref();
     let offered = offered.or_else(|| Some(record?.candidates()))?;
     Some(facts.read(|cloud| cloud.explain_offer(spec, asked, offered)))
 }
@@ -240,8 +240,13 @@ fn victim(planned: &PlannedVictim, explanation: &Explanation, now: i64) -> Victi
 }
 
 /// Why there is no host, in words that say which part said no.
-fn refusal(class: &str, message: &str, trail: &Trail, offer: Option<&FilterStep>) -> NoValidHost {
-    let (mut dropped, mut hosts) = trail
+fn refusal(
+    class: &str,
+    message: &str,
+    trace: &DecisionTrace,
+    offer: Option<&FilterStep>,
+) -> NoValidHost {
+    let (mut dropped, mut hosts) = trace
         .record
         .as_ref()
         .map(|record| record.dropped())
@@ -260,23 +265,23 @@ fn refusal(class: &str, message: &str, trail: &Trail, offer: Option<&FilterStep>
         format!("{class}: {message}")
     } else if offer.is_some_and(|offer| offer.after == 0) {
         "Placement offers no host".to_owned()
-    } else if !trail.refused.is_empty() {
+    } else if !trace.refused.is_empty() {
         format!(
             "no host is left after {} refused claims",
-            trail.refused.len()
+            trace.refused.len()
         )
     } else if message.is_empty() {
         "no host is left".to_owned()
     } else {
         message.to_owned()
     };
-    if let Some(why) = &trail.no_plan {
+    if let Some(why) = &trace.no_plan {
         reason.push_str("; no server can be preempted: ");
         reason.push_str(&why.text);
     }
     NoValidHost {
         reason,
-        placed_before: trail.record.as_ref().map_or(0, |record| record.placed()),
+        placed_before: trace.record.as_ref().map_or(0, |record| record.placed()),
         dropped,
         hosts,
     }

@@ -1,19 +1,19 @@
 //! Every `select_destinations` becomes a [`Decision`](ebbtide_model::Decision) in the ledger's
 //! database.
 //!
-//! A request never waits for it: what it leaves behind ([`Trail`]) goes into a bounded queue when
-//! the answer is ready, and a task of its own makes the record and writes it. If the queue is full,
-//! because the database is away, full or slow, the record is lost and counted; the request is not
-//! affected.
+//! A request never waits for it: what it leaves behind ([`DecisionTrace`]) goes into a bounded
+//! queue when the answer is ready, and a task of its own makes the record and writes it. If the
+//! queue is full, because the database is away, full or slow, the record is lost and counted; the
+//! request is not affected.
 
 mod build;
 mod options;
 mod purge;
-mod trail;
+mod trace;
 mod writer;
 
 pub(crate) use self::options::DecisionOptions;
-pub(crate) use self::trail::{Answer, AnsweredRequest, Trail};
+pub(crate) use self::trace::{Answer, AnsweredRequest, DecisionTrace};
 
 use self::writer::{Losses, Writer};
 use crate::Tasks;
@@ -100,7 +100,7 @@ impl Decisions {
             return;
         };
         let answered = answered();
-        if answered.trail.is_resumed() {
+        if answered.trace.is_resumed() {
             // The scheduler that decided has recorded it.
             return;
         }

@@ -16,7 +16,7 @@ const CLAIMS: usize = 32;
 
 /// What is known of a request's way.
 #[derive(Default)]
-pub(crate) struct Trail {
+pub(crate) struct DecisionTrace {
     /// How often hosts were chosen.
     pub(super) runs: u32,
     /// The last choice.
@@ -34,7 +34,7 @@ pub(crate) struct Trail {
     resumed: bool,
 }
 
-impl Trail {
+impl DecisionTrace {
     /// Hosts were chosen, or not; see `record`.
     pub(crate) fn decided(&mut self, record: SchedulingRecord) {
         self.runs += 1;
@@ -120,7 +120,7 @@ pub(crate) struct AnsweredRequest {
     pub(crate) asked: Option<PlacementQuery>,
     pub(crate) seed: u64,
     /// Placement did not answer a query for the request.
-    pub(crate) in_the_dark: bool,
+    pub(crate) placement_silent: bool,
     pub(crate) answer: Answer,
-    pub(crate) trail: Trail,
+    pub(crate) trace: DecisionTrace,
 }

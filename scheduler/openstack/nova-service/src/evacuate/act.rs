@@ -337,7 +337,7 @@ impl Driver {
             },
         };
         let written = async {
-            self.all.note_kept(victim, how, at).await?;
+            self.all.note_retained(victim, how, at).await?;
             self.all.shared.ledger.record_usage(&usage).await
         };
         match written.await {

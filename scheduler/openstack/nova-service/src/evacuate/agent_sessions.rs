@@ -21,13 +21,13 @@ const MOST_HOSTS: usize = 100_000;
 /// The agents of all hosts.
 #[derive(Debug, Default)]
 pub(super) struct AgentSessions {
-    heard: HashMap<String, Voice>,
+    heard: HashMap<String, HostSession>,
     /// The last session that reported for a host that Nova does not have.
     refused: HashMap<String, Uuid>,
 }
 
 #[derive(Debug)]
-struct Voice {
+struct HostSession {
     session: Uuid,
     former: Vec<Uuid>,
     returns: u32,
@@ -70,7 +70,7 @@ impl AgentSessions {
             if self.heard.len() >= MOST_HOSTS {
                 return HeartbeatResult::One;
             }
-            let voice = Voice {
+            let voice = HostSession {
                 session: beat.session,
                 former: Vec::new(),
                 returns: 0,

@@ -1,7 +1,8 @@
 //! The loop that drives one record.
 
 use super::{
-    Confirmation, Driven, Evacuations, OwnedRow, PreemptionResult, Report, WaitingCaller, document,
+    ActivePreemption, Confirmation, Evacuations, OwnedRow, PreemptionResult, Report, WaitingCaller,
+    document,
 };
 use crate::preemption::{Preemption, PreemptionAction, PreemptionInput, PreemptionState};
 use crate::traces;
@@ -83,13 +84,13 @@ impl Evacuations {
         self.driven(|driven| {
             driven.insert(
                 id,
-                Driven {
+                ActivePreemption {
                     leaves_by: leaves_by(&held.record),
                     victims: held.record.victims.iter().map(|v| v.server).collect(),
                     newcomers: held.record.newcomers.iter().map(|n| n.instance).collect(),
                     reclaimed: reclaimed_host(&held.record),
                     gone: gone_tx,
-                    told_gone: false,
+                    gone_sent: false,
                     reports: report_tx,
                     attach: attach_tx,
                     version,
@@ -232,7 +233,7 @@ impl Driver {
         {
             let spared = self
                 .all
-                .answer_stranger(draining.evacuation_id, &report.body)
+                .answer_unknown_victim(draining.evacuation_id, &report.body)
                 .await;
             if let Err(error) = spared {
                 tracing::warn!(code = error.code(), "{error}");
@@ -325,7 +326,7 @@ impl Driver {
                     // The unwritten change about the newcomers may be lost.
                     self.all.driven(|driven| {
                         if let Some(driven) = driven.get_mut(&self.held.id) {
-                            driven.told_gone = false;
+                            driven.gone_sent = false;
                         }
                     });
                     return Ok(());

@@ -149,13 +149,13 @@ impl Evacuations {
                 None => None,
             };
             let Some(row) = row else {
-                return self.answer_stranger(evacuation, body).await;
+                return self.answer_unknown_victim(evacuation, body).await;
             };
             let Some(mut record) = read(&row) else {
                 return Ok(());
             };
             if record.is_about_earlier_record(body) {
-                return self.answer_stranger(evacuation, body).await;
+                return self.answer_unknown_victim(evacuation, body).await;
             }
             if !record.feed(
                 &PreemptionInput::Report(body),
@@ -179,7 +179,7 @@ impl Evacuations {
     /// Handles a report about an evacuation that no open record contains, or that an earlier record
     /// about the same server contained. If the agent still
     /// follows its notice, the scheduler asks it to spare the server.
-    pub(super) async fn answer_stranger(
+    pub(super) async fn answer_unknown_victim(
         &self,
         evacuation: EvacuationId,
         body: &Body,

@@ -100,7 +100,7 @@ struct Shared {
     tasks: Tasks,
     metrics: Metrics,
     /// The records that tasks of this process drive. Reports are routed by it.
-    driven: Mutex<HashMap<Uuid, Driven>>,
+    driven: Mutex<HashMap<Uuid, ActivePreemption>>,
     /// Rows that tasks of this process have begun.
     begun: ActiveRows,
     /// Rows of all schedulers.
@@ -127,7 +127,7 @@ pub(crate) struct Newcomer {
 const OF_LATE_MILLIS: i64 = 120_000;
 
 /// A record that a task of this process drives.
-struct Driven {
+struct ActivePreemption {
     /// When the last victim's grace period ends, if its notice went out at once.
     leaves_by: Timestamp,
     victims: Vec<ServerId>,
@@ -138,7 +138,7 @@ struct Driven {
     /// returned the host.
     gone: mpsc::UnboundedSender<()>,
     /// The signal was sent.
-    told_gone: bool,
+    gone_sent: bool,
     reports: mpsc::UnboundedSender<Report>,
     attach: mpsc::UnboundedSender<WaitingCaller>,
     /// The last known version of the row in the ledger.
@@ -448,7 +448,7 @@ impl Evacuations {
         told.await.ok()
     }
 
-    fn driven<T>(&self, look: impl FnOnce(&mut HashMap<Uuid, Driven>) -> T) -> T {
+    fn driven<T>(&self, look: impl FnOnce(&mut HashMap<Uuid, ActivePreemption>) -> T) -> T {
         look(
             &mut self
                 .shared

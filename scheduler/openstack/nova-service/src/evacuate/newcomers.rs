@@ -39,7 +39,7 @@ impl Evacuations {
         let watched: Vec<(Uuid, Vec<Uuid>)> = self.driven(|driven| {
             let open = driven
                 .iter()
-                .filter(|(_, driven)| !driven.told_gone && !driven.newcomers.is_empty());
+                .filter(|(_, driven)| !driven.gone_sent && !driven.newcomers.is_empty());
             open.map(|(id, driven)| (*id, driven.newcomers.clone()))
                 .collect()
         });
@@ -67,7 +67,7 @@ impl Evacuations {
             if newcomers.iter().all(|newcomer| deleted.contains(newcomer)) {
                 self.driven(|driven| {
                     if let Some(driven) = driven.get_mut(&id) {
-                        driven.told_gone = driven.gone.send(()).is_ok();
+                        driven.gone_sent = driven.gone.send(()).is_ok();
                     }
                 });
             }

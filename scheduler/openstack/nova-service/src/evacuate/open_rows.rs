@@ -19,7 +19,7 @@ use uuid::Uuid;
 /// The rows as last read. Concurrent requests share one query.
 #[derive(Default)]
 pub(super) struct OpenRows {
-    rows: Mutex<HashMap<Uuid, Seen>>,
+    rows: Mutex<HashMap<Uuid, OpenRow>>,
     /// Number of requested reads.
     asked: AtomicU64,
     /// The last of them for which the rows are fresh.
@@ -36,7 +36,7 @@ impl OpenRows {
 }
 
 /// A row as last read.
-struct Seen {
+struct OpenRow {
     version: i64,
     open: OpenPreemption,
     /// Providers whose consumers must be read, because the row's data may differ from what
@@ -79,7 +79,7 @@ impl Evacuations {
                 continue;
             }
             let Some(record) = read(&row) else { continue };
-            let seen = Seen {
+            let seen = OpenRow {
                 version: row.version,
                 unread: unread(&record),
                 open: open_of(&record),
@@ -122,7 +122,7 @@ impl Evacuations {
     /// need not read it back. Does nothing during a read, which may have begun before the write.
     pub(super) fn remember(&self, id: Uuid, version: i64, record: &Preemption) {
         if let Ok(mut rows) = self.shared.open.rows.try_lock() {
-            let seen = Seen {
+            let seen = OpenRow {
                 version,
                 unread: unread(record),
                 open: open_of(record),

@@ -95,7 +95,7 @@ impl Evacuations {
     pub(crate) async fn look_at_reclaims(&self) -> Result<(), LedgerError> {
         let any = self.driven(|driven| {
             let mut open = driven.values();
-            open.any(|driven| driven.reclaimed.is_some() && !driven.told_gone)
+            open.any(|driven| driven.reclaimed.is_some() && !driven.gone_sent)
         });
         if !any {
             return Ok(());
@@ -104,11 +104,11 @@ impl Evacuations {
         let in_force = rows.into_iter().filter(|(_, record)| !record.is_ending());
         let in_force: BTreeSet<String> = in_force.map(|(row, _)| row.host).collect();
         self.driven(|driven| {
-            for driven in driven.values_mut().filter(|driven| !driven.told_gone) {
+            for driven in driven.values_mut().filter(|driven| !driven.gone_sent) {
                 if let Some(host) = &driven.reclaimed
                     && !in_force.contains(host)
                 {
-                    driven.told_gone = driven.gone.send(()).is_ok();
+                    driven.gone_sent = driven.gone.send(()).is_ok();
                 }
             }
         });

@@ -25,7 +25,7 @@ impl Evacuations {
     ///
     /// # Errors
     /// Those of the ledger.
-    pub(super) async fn note_kept(
+    pub(super) async fn note_retained(
         &self,
         victim: &Victim,
         how: EvacuationEnd,
@@ -54,7 +54,7 @@ impl Evacuations {
                 return Ok(());
             }
             let kept = RetainedServer::new(victim.clone(), saved_state, before, at, config);
-            if self.put_kept(server, version, &kept).await? {
+            if self.put_retained(server, version, &kept).await? {
                 return Ok(());
             }
         }
@@ -66,7 +66,7 @@ impl Evacuations {
     ///
     /// # Errors
     /// Those of the ledger.
-    pub(crate) async fn kept_servers(&self) -> Result<Vec<ComebackRow>, LedgerError> {
+    pub(crate) async fn retained_servers(&self) -> Result<Vec<ComebackRow>, LedgerError> {
         self.shared.ledger.comebacks().await
     }
 
@@ -75,7 +75,7 @@ impl Evacuations {
     ///
     /// # Errors
     /// Those of the ledger.
-    pub(crate) async fn put_kept(
+    pub(crate) async fn put_retained(
         &self,
         server: Uuid,
         version: Option<i64>,
@@ -90,7 +90,11 @@ impl Evacuations {
     ///
     /// # Errors
     /// Those of the ledger.
-    pub(crate) async fn forget_kept(&self, server: Uuid, version: i64) -> Result<(), LedgerError> {
+    pub(crate) async fn forget_retained(
+        &self,
+        server: Uuid,
+        version: i64,
+    ) -> Result<(), LedgerError> {
         self.shared.ledger.delete_comeback(server, version).await?;
         Ok(())
     }

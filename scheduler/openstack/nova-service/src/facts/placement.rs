@@ -15,7 +15,7 @@ use super::provider_locks::{ProviderGuard, ProviderLocks};
 use crate::Tasks;
 use crate::error::NovaServiceError;
 use ebbtide_nova_cloud::{
-    Allocations, Cloud, Consumer, Counts, Inventory, ProviderFacts, ProviderLine, ProviderTruth,
+    Allocations, Cloud, Consumer, Counts, Inventory, ProviderFacts, ProviderLine, ProviderSnapshot,
 };
 use ebbtide_openstack::{NewClaim, OpenStackError, Placement, Session};
 use ebbtide_runtime::clock::Stopwatch;
@@ -407,13 +407,16 @@ impl Providers {
 
     /// Reads what a plan is verified with. A provider that another writer has changed since it was
     /// read is read anew: consumers say nothing of its traits and aggregates.
-    pub(crate) async fn truth(&self, provider: Uuid) -> Result<ProviderTruth, OpenStackError> {
+    pub(crate) async fn snapshot(
+        &self,
+        provider: Uuid,
+    ) -> Result<ProviderSnapshot, OpenStackError> {
         let ((), (generation, consumers)) =
             tokio::try_join!(self.read_if_believed(provider), self.consumers(provider))?;
         if self.known_generation(provider) < Some(generation) {
             self.refresh(provider).await?;
         }
-        Ok(ProviderTruth {
+        Ok(ProviderSnapshot {
             provider,
             generation,
             consumers,

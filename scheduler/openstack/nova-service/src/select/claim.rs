@@ -80,8 +80,8 @@ impl Claimer<'_> {
     /// not stay.
     pub(super) async fn claim(&self, claim: &Claim, proof: HostProof) -> ClaimResult {
         let refused = |why: &str| {
-            let mut trail = self.request.trail();
-            trail.refused(&claim.instance_uuid, &claim.host.host, why);
+            let mut trace = self.request.trace();
+            trace.refused(&claim.instance_uuid, &claim.host.host, why);
         };
         let new = match self.new_claim(claim) {
             Ok(new) => new,
@@ -181,7 +181,7 @@ impl Claimer<'_> {
             self.metrics.claim(kind);
         }
         self.give_back(std::slice::from_ref(new)).await;
-        self.request.trail().refused(
+        self.request.trace().refused(
             &claim.instance_uuid,
             &claim.host.host,
             format!("given back: {fault}"),

@@ -119,9 +119,9 @@ impl Selector {
         }
         let watch = Stopwatch::start();
         let offered = self.ask_placement(request, asked).await?;
-        request.trail().took("placement", watch.elapsed());
+        request.trace().took("placement", watch.elapsed());
         if offered.is_empty() {
-            request.trail().nothing_offered(offered);
+            request.trace().nothing_offered(offered);
             tracing::info!(request = %request.id, "Placement has no candidate");
             return Err(NovaException::new("NoValidHost", ""));
         }
@@ -227,9 +227,9 @@ impl Selector {
                 Err(_) => return Ok(RunEnd::Again),
             },
         };
-        request.trail().took("hosts", watch.elapsed());
+        request.trace().took("hosts", watch.elapsed());
         let ended = self.claim_all(request, &mut scheduling, known).await;
-        request.trail().decided(scheduling.into_record());
+        request.trace().decided(scheduling.into_record());
         Ok(ended)
     }
 
@@ -256,7 +256,7 @@ impl Selector {
                         && !self.is_as_known(request, claim.host.uuid).await
                     {
                         self.metrics.claim("stale");
-                        request.trail().refused(
+                        request.trace().refused(
                             &claim.instance_uuid,
                             &claim.host.host,
                             "not tried: the host has changed since it was read",
@@ -275,7 +275,7 @@ impl Selector {
                     request.say_start(&self.notices);
                     let watch = Stopwatch::start();
                     let outcome = Box::pin(claimer.claim(&claim, proof)).await;
-                    request.trail().took("claim", watch.elapsed());
+                    request.trace().took("claim", watch.elapsed());
                     self.metrics.claim(match outcome {
                         ClaimResult::Taken => "taken",
                         ClaimResult::Refused => "refused",

@@ -162,7 +162,7 @@ impl Selector {
         if request.redelivered {
             tracing::info!(request = %request.id, "the request was delivered before; going on with it");
             if let Some(result) = self.resume(request).await? {
-                request.trail().resumed();
+                request.trace().resumed();
                 return Ok(result);
             }
         }
@@ -177,7 +177,7 @@ impl Selector {
             self.limits(wanted.as_ref())
         );
         self.metrics.took("rows", watch.elapsed());
-        request.trail().took("rows", watch.elapsed());
+        request.trace().took("rows", watch.elapsed());
         if !rebuild {
             let asked = self
                 .facts
@@ -206,7 +206,7 @@ impl Selector {
                         .await;
                 drop(decision);
                 self.metrics.took("decided", watch.elapsed());
-                request.trail().took("decided", watch.elapsed());
+                request.trace().took("decided", watch.elapsed());
                 match decided {
                     Ok(selected) => return Ok(self.selected(request, selected)),
                     Err(fault) if fault.class == "NoValidHost" => {
@@ -220,7 +220,7 @@ impl Selector {
             PreemptAttempt::Room(result, hosts) => {
                 self.leave_group(request, &hosts);
                 self.metrics.took("room", watch.elapsed());
-                request.trail().took("room", watch.elapsed());
+                request.trace().took("room", watch.elapsed());
                 request.say_end(&self.notices, hosts);
                 Ok(result)
             }
@@ -237,7 +237,7 @@ impl Selector {
         self.leave_group(request, &hosts);
         request.say_end(&self.notices, hosts);
         let result = request.result(&selected);
-        request.trail().selected(selected);
+        request.trace().selected(selected);
         result
     }
 

@@ -4,7 +4,7 @@
 use super::{SelectRequest, Selector};
 use crate::evacuate::{json_of, victim};
 use crate::preemption::{Holding, Newcomer, Victim};
-use ebbtide_nova_cloud::{PlannedVictim, PreemptionPlan, ProviderTruth};
+use ebbtide_nova_cloud::{PlannedVictim, PreemptionPlan, ProviderSnapshot};
 use ebbtide_openstack::OpenStackError;
 use ebbtide_openstack::placement::{ConsumerAllocations, Generation, ProviderAllocation};
 use futures::future::try_join_all;
@@ -27,7 +27,7 @@ impl Selector {
         }
         let (hosts, newcomers) = self.concerned(request, plan);
         let of = &self.facts.providers;
-        let providers = try_join_all(hosts.into_iter().map(|provider| of.truth(provider)));
+        let providers = try_join_all(hosts.into_iter().map(|provider| of.snapshot(provider)));
         let (providers, mut held) = tokio::try_join!(providers, self.held(request, newcomers))?;
         let mut unseen = Vec::new();
         for victim in &plan.victims {
@@ -103,7 +103,7 @@ impl Selector {
 
 /// Placement's data for a plan.
 pub(super) struct PlacementSnapshot {
-    pub(super) providers: Vec<ProviderTruth>,
+    pub(super) providers: Vec<ProviderSnapshot>,
     held: BTreeMap<Uuid, ConsumerAllocations>,
     /// They were read before the request arrived, and not just now.
     pub(super) is_kept: bool,
@@ -112,7 +112,10 @@ pub(super) struct PlacementSnapshot {
 impl PlacementSnapshot {
     /// Data that were read before the request arrived. `None`: they do not show all that the
     /// victims hold.
-    pub(super) fn of_kept(providers: Vec<ProviderTruth>, plan: &PreemptionPlan) -> Option<Self> {
+    pub(super) fn of_cached(
+        providers: Vec<ProviderSnapshot>,
+        plan: &PreemptionPlan,
+    ) -> Option<Self> {
         let victims = plan.victims.iter();
         let held = victims.map(|victim| Some((victim.uuid, seen_whole(victim, &providers)?)));
         Some(Self {
@@ -180,7 +183,10 @@ impl PlacementSnapshot {
 /// A server that its owner has evacuated from a dead host may hold allocations there that the
 /// scheduler does not know. The swap frees those, too; Nova would free them when the host comes
 /// back.
-fn seen_whole(victim: &PlannedVictim, providers: &[ProviderTruth]) -> Option<ConsumerAllocations> {
+fn seen_whole(
+    victim: &PlannedVictim,
+    providers: &[ProviderSnapshot],
+) -> Option<ConsumerAllocations> {
     let (believed_on, believed) = victim.allocations.first_key_value()?;
     if victim.allocations.len() > 1 {
         return None;

@@ -82,7 +82,7 @@ impl Selector {
             return None;
         };
         self.metrics.question();
-        request.trail().took("plan", watch.elapsed());
+        request.trace().took("plan", watch.elapsed());
         let second = request.ahead().second.take();
         let second = second.map(|second| (second, plan.clone(), snapshot.providers.clone()));
         if snapshot.is_kept && second.is_none() {
@@ -118,7 +118,7 @@ impl Selector {
                     .read(|cloud| cloud.candidates_from_answer(&offered));
                 offered
                     .into_iter()
-                    .for_each(|offered| request.trail().nothing_offered(offered));
+                    .for_each(|offered| request.trace().nothing_offered(offered));
                 Some(made)
             }
             Round::Again => None,
@@ -176,11 +176,11 @@ impl Selector {
         if !self.may_make_room(request) {
             return PreemptAttempt::Nothing;
         }
-        if request.is_in_the_dark() {
+        if request.is_placement_silent() {
             tracing::warn!(
                 code = "EB-DOOR-032",
                 request = %request.id,
-                "Placement did not say whether there is room, so no server is evicted; the request gets NoValidHost, as from Nova"
+                "Placement did not say whether there is free capacity, so no server is evicted; the request gets NoValidHost, as from Nova"
             );
             return PreemptAttempt::Nothing;
         }
@@ -241,13 +241,13 @@ impl Selector {
             Some(plan) => Ok(plan),
             None => self.plan(request, asked, options, &budgets).await,
         };
-        request.trail().took("plan", watch.elapsed());
+        request.trace().took("plan", watch.elapsed());
         let plan = match planned {
             Ok(plan) => plan,
             Err(none) => {
                 if none.reason != NoPlanReason::Preemptible {
                     tracing::info!(request = %request.id, reason = ?none.reason, "no room can be made: {}", none.text);
-                    request.trail().not_planned(none);
+                    request.trace().not_planned(none);
                 }
                 return NOTHING;
             }
@@ -320,7 +320,7 @@ impl Selector {
         };
         let names = plan.instances.iter().map(|i| i.host.host.clone()).collect();
         if request.trial.is_some() {
-            request.trail().planned(plan);
+            request.trace().planned(plan);
             return Round::Made(PreemptAttempt::Room(record.result, names));
         }
         tracing::info!(
@@ -354,7 +354,7 @@ impl Selector {
                     .with_alternates(request, asked, &plan, &result)
                     .await
                     .unwrap_or(result);
-                request.trail().planned(plan);
+                request.trace().planned(plan);
                 self.read_for_the_next(request, asked, evacuations);
                 Round::Made(PreemptAttempt::Room(result, names))
             }

@@ -137,7 +137,7 @@ impl Selector {
             let pass = cloud.decide_once(&spec, call, &asked, now, seed, None);
             Some((spec, asked, pass))
         });
-        request.trail().took("hosts", watch.elapsed());
+        request.trace().took("hosts", watch.elapsed());
         let (spec, asked, pass) = decided?;
         let Ok(OnePass {
             candidates,

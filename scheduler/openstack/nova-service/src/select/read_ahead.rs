@@ -11,7 +11,7 @@ use super::{SelectRequest, Selector};
 use crate::evacuate::Evacuations;
 use crate::facts::Facts;
 use ebbtide_nova_cloud::{
-    Cloud, NoPlan, NoPlanReason, PlacementQuery, PreemptionPlan, ProviderTruth, VerifyResult,
+    Cloud, NoPlan, NoPlanReason, PlacementQuery, PreemptionPlan, ProviderSnapshot, VerifyResult,
 };
 use ebbtide_openstack::OpenStackError;
 use ebbtide_runtime::clock::{self, Stopwatch};
@@ -32,12 +32,12 @@ const MOST: usize = 64;
 /// The consumers that were read ahead, and the requests that are under way. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct ReadAhead {
-    kept: Arc<Mutex<HashMap<Uuid, CachedTruth>>>,
+    kept: Arc<Mutex<HashMap<Uuid, CachedSnapshot>>>,
     busy: Arc<AtomicUsize>,
 }
 
-struct CachedTruth {
-    truth: ProviderTruth,
+struct CachedSnapshot {
+    truth: ProviderSnapshot,
     read: Stopwatch,
     /// How many claims this scheduler had begun on the host.
     writes: u64,
@@ -59,16 +59,16 @@ impl ReadAhead {
         InFlightGuard(Arc::clone(&self.busy))
     }
 
-    fn kept(&self) -> MutexGuard<'_, HashMap<Uuid, CachedTruth>> {
+    fn kept(&self) -> MutexGuard<'_, HashMap<Uuid, CachedSnapshot>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn keep(&self, truth: ProviderTruth, writes: u64) {
+    fn keep(&self, truth: ProviderSnapshot, writes: u64) {
         let mut kept = self.kept();
         kept.retain(|_, kept| kept.read.elapsed() < FRESH);
         if kept.len() < MOST {
             let read = Stopwatch::start();
-            let entry = CachedTruth {
+            let entry = CachedSnapshot {
                 truth,
                 read,
                 writes,
@@ -77,7 +77,7 @@ impl ReadAhead {
         }
     }
 
-    fn of(&self, facts: &Facts, provider: Uuid) -> Option<ProviderTruth> {
+    fn of(&self, facts: &Facts, provider: Uuid) -> Option<ProviderSnapshot> {
         let writes = facts.providers.writes_at_rest(provider)?;
         let kept = self.kept();
         let kept = kept.get(&provider)?;
@@ -92,14 +92,14 @@ impl ReadAhead {
 
 /// The consumers of a plan's hosts, which are being read again. Dropping it gives that up.
 pub(super) struct SecondReading {
-    truth: AbortOnDropHandle<Result<Vec<ProviderTruth>, OpenStackError>>,
+    truth: AbortOnDropHandle<Result<Vec<ProviderSnapshot>, OpenStackError>>,
 }
 
 impl SecondReading {
     fn begin(facts: &Facts, hosts: Vec<Uuid>) -> Self {
         let facts = facts.clone();
         let truth = task::spawn_for_result("consumers", async move {
-            let read = hosts.into_iter().map(|host| facts.providers.truth(host));
+            let read = hosts.into_iter().map(|host| facts.providers.snapshot(host));
             try_join_all(read).await
         });
         Self { truth }
@@ -111,7 +111,7 @@ impl SecondReading {
         self,
         facts: &Facts,
         mut plan: PreemptionPlan,
-        kept: &[ProviderTruth],
+        kept: &[ProviderSnapshot],
     ) -> Result<(), String> {
         let truth = self.truth.await.map_err(|error| error.to_string())?;
         let mut truth = truth.map_err(|error| error.to_string())?;
@@ -161,8 +161,8 @@ impl Selector {
         let truth = hosts
             .iter()
             .map(|host| self.read_ahead.of(&self.facts, *host));
-        let truth: Option<Vec<ProviderTruth>> = truth.collect();
-        let snapshot = PlacementSnapshot::of_kept(truth?, plan)?;
+        let truth: Option<Vec<ProviderSnapshot>> = truth.collect();
+        let snapshot = PlacementSnapshot::of_cached(truth?, plan)?;
         let reading = SecondReading::begin(&self.facts, hosts.into_iter().collect());
         Some((snapshot, reading))
     }
@@ -219,7 +219,7 @@ impl Selector {
         let Some(writes) = self.facts.providers.writes_at_rest(host) else {
             return;
         };
-        match self.facts.providers.truth(host).await {
+        match self.facts.providers.snapshot(host).await {
             Ok(truth) => {
                 let (generation, consumers) = (truth.generation, &truth.consumers);
                 self.facts

@@ -4,7 +4,7 @@ use super::members::GroupState;
 use super::prefetch::Prefetch;
 use super::reservations::VictimReservation;
 use super::trial::Trial;
-use crate::decisions::{Answer, AnsweredRequest, Trail};
+use crate::decisions::{Answer, AnsweredRequest, DecisionTrace};
 use crate::evacuate::PreemptionResult;
 use crate::notices::Notices;
 use crate::quota::QuotaRequest;
@@ -52,13 +52,13 @@ pub(crate) struct SelectRequest {
     /// The start notification was sent.
     pub(super) said_start: AtomicBool,
     /// Placement did not answer a query for this request.
-    pub(super) in_the_dark: AtomicBool,
+    pub(super) placement_silent: AtomicBool,
     /// Placement has refused a swap for this request.
     pub(super) was_refused: AtomicBool,
     /// Claims for which it is unknown whether Placement has taken them.
     pub(super) doubtful: Mutex<BTreeMap<Uuid, Vec<NewClaim>>>,
     /// What explains the decision later.
-    pub(super) trail: Mutex<Trail>,
+    pub(super) trace: Mutex<DecisionTrace>,
     /// Seed of random choices, so that each decision of this request makes the same ones.
     pub(crate) seed: u64,
     /// Queries sent to Placement since the request arrived, before it was certain that they would
@@ -97,10 +97,10 @@ impl SelectRequest {
             stop: caller.stopping().clone(),
             caller,
             said_start: AtomicBool::new(false),
-            in_the_dark: AtomicBool::new(false),
+            placement_silent: AtomicBool::new(false),
             was_refused: AtomicBool::new(false),
             doubtful: Mutex::default(),
-            trail: Mutex::default(),
+            trace: Mutex::default(),
             seed: ebbtide_runtime::ids::seed(),
             ahead: Mutex::default(),
             reservation: Mutex::default(),
@@ -112,16 +112,16 @@ impl SelectRequest {
     /// Records that Placement did not answer. Then the scheduler knows only that it found no
     /// capacity, not that there is none.
     pub(super) fn note_silence(&self) {
-        self.in_the_dark.store(true, Ordering::Relaxed);
+        self.placement_silent.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn trail(&self) -> MutexGuard<'_, Trail> {
-        self.trail.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn trace(&self) -> MutexGuard<'_, DecisionTrace> {
+        self.trace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What explains the decision, once it is made.
-    pub(crate) fn take_trail(&self) -> Trail {
-        std::mem::take(&mut *self.trail())
+    pub(crate) fn take_trail(&self) -> DecisionTrace {
+        std::mem::take(&mut *self.trace())
     }
 
     pub(super) fn ahead(&self) -> MutexGuard<'_, Prefetch> {
@@ -138,8 +138,8 @@ impl SelectRequest {
         self.of_group.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn is_in_the_dark(&self) -> bool {
-        self.in_the_dark.load(Ordering::Relaxed)
+    pub(crate) fn is_placement_silent(&self) -> bool {
+        self.placement_silent.load(Ordering::Relaxed)
     }
 
     pub(super) fn doubts(&self) -> MutexGuard<'_, BTreeMap<Uuid, Vec<NewClaim>>> {
@@ -248,12 +248,12 @@ impl SelectRequest {
                 message: error.message.clone(),
             },
         };
-        let mut trail = self.take_trail();
-        trail.took("whole", whole);
+        let mut trace = self.take_trail();
+        trace.took("whole", whole);
         AnsweredRequest {
             decision_id: self.decision_id,
             at: clock::now(),
-            in_the_dark: self.is_in_the_dark(),
+            placement_silent: self.is_placement_silent(),
             request_id: self.id,
             user_id: self.context.user_id.unwrap_or_default(),
             spec: self.schedule.spec,
@@ -261,7 +261,7 @@ impl SelectRequest {
             asked: self.asked,
             seed: self.seed,
             answer,
-            trail,
+            trace,
         }
     }
 

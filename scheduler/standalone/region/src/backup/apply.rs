@@ -1,6 +1,6 @@
 //! Does the steps of a reconciliation, and ends the hold.
 
-use super::plan::{Adoption, Place, Work, kept_as};
+use super::plan::{Adoption, ReportedServer, Work, retained_status};
 use super::{ReconcileStep, Reconciliation};
 use crate::evacuate::advance;
 use crate::transition::Transition;
@@ -103,7 +103,7 @@ impl Region {
         }
     }
 
-    fn found_running(&mut self, transition: &mut Transition<'_>, place: &Place) {
+    fn found_running(&mut self, transition: &mut Transition<'_>, place: &ReportedServer) {
         let Some(mut server) = self.servers.get(&place.server).cloned() else {
             return;
         };
@@ -131,11 +131,11 @@ impl Region {
         self.save_server(transition, server);
     }
 
-    fn found_kept(&mut self, transition: &mut Transition<'_>, place: &Place) {
+    fn found_kept(&mut self, transition: &mut Transition<'_>, place: &ReportedServer) {
         let Some(mut server) = self.servers.get(&place.server).cloned() else {
             return;
         };
-        let status = kept_as(place.state);
+        let status = retained_status(place.state);
         let storage = self.storage_of(&place.host);
         server.host = Some(place.host.clone());
         server.evacuation_id = None;
@@ -196,7 +196,7 @@ impl Region {
         &mut self,
         transition: &mut Transition<'_>,
         id: EvacuationId,
-        place: Option<&Place>,
+        place: Option<&ReportedServer>,
     ) {
         let Some(mut evacuation) = self.evacuations.get(&id).cloned() else {
             return;
@@ -229,12 +229,14 @@ impl Region {
         &mut self,
         transition: &mut Transition<'_>,
         id: EvacuationId,
-        place: Option<&Place>,
+        place: Option<&ReportedServer>,
     ) {
         let Some(evacuation) = self.evacuations.get(&id).cloned() else {
             return;
         };
-        let status = place.map_or(ServerStatus::Preempted, |place| kept_as(place.state));
+        let status = place.map_or(ServerStatus::Preempted, |place| {
+            retained_status(place.state)
+        });
         let storage = place.and_then(|place| self.storage_of(&place.host));
         let victim = evacuation.victim_id;
         self.end_evacuated(transition, evacuation, status, storage.as_deref());

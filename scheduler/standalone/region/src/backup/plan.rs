@@ -14,18 +14,18 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) enum Work {
     Adopt(Box<Adoption>),
     /// The server runs on the host.
-    Run(Place),
+    Run(ReportedServer),
     /// The server is stopped or hibernated on the host.
-    Keep(Place),
+    Keep(ReportedServer),
     Close(ServerId),
     /// The owner's deletion: sent again to the host that has the server, or done if none has it.
     Delete(ServerId, Option<String>),
     /// The evacuation is over: its victim lives, on this host, or unknown where.
-    Spared(EvacuationId, Option<Place>),
+    Spared(EvacuationId, Option<ReportedServer>),
     /// The evacuation is over: its victim is gone, or is kept in this place.
-    Evacuated(EvacuationId, Option<Place>),
+    Evacuated(EvacuationId, Option<ReportedServer>),
     /// The agent withdraws a notice that no record knows.
-    Withdraw(Place, EvacuationId),
+    Withdraw(ReportedServer, EvacuationId),
     Discard(MessageId),
     Disable(String),
     Look,
@@ -33,7 +33,7 @@ pub(super) enum Work {
 
 /// A server on a host, as its agent says.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct ReportedServer {
     pub(super) server: ServerId,
     pub(super) host: String,
     pub(super) state: HostedState,
@@ -43,7 +43,7 @@ pub(super) struct Place {
 /// A server that gets a record.
 #[derive(Debug, Clone)]
 pub(super) struct Adoption {
-    pub(super) place: Place,
+    pub(super) place: ReportedServer,
     pub(super) facts: HostedFacts,
     pub(super) flavor: Flavor,
 }
@@ -82,7 +82,7 @@ impl PlannedStep {
 }
 
 /// Everything that the hosts have, by server.
-type Places = BTreeMap<ServerId, Vec<Place>>;
+type ReportedServers = BTreeMap<ServerId, Vec<ReportedServer>>;
 
 impl Region {
     /// What [`ReconcileRegion`](super::ReconcileRegion) would do now.
@@ -173,7 +173,7 @@ impl Region {
         now: Timestamp,
         without: &BTreeSet<String>,
     ) -> Vec<PlannedStep> {
-        let mut places = Places::new();
+        let mut places = ReportedServers::new();
         for (host, entry) in self
             .hosts
             .iter()
@@ -200,7 +200,7 @@ impl Region {
         let mut full: BTreeSet<&str> = BTreeSet::new();
         for (id, places) in unknown {
             // Remains of a start that is being deleted have a record of their own.
-            let remains = |p: &&Place| {
+            let remains = |p: &&ReportedServer| {
                 self.servers
                     .contains_key(&orphaned_start::id_of(*id, &p.host))
             };
@@ -240,7 +240,7 @@ impl Region {
     fn evacuation_step(
         &self,
         evacuation: &Evacuation,
-        places: &Places,
+        places: &ReportedServers,
         without: &BTreeSet<String>,
     ) -> PlannedStep {
         let id = evacuation.id;
@@ -283,7 +283,7 @@ impl Region {
     fn server_steps(
         &self,
         server: &Server,
-        places: &Places,
+        places: &ReportedServers,
         without: &BTreeSet<String>,
         now: Timestamp,
         steps: &mut Vec<PlannedStep>,
@@ -293,7 +293,7 @@ impl Region {
         }
         let subject = || format!("server {}", server.id);
         let there = places.get(&server.id).map_or(&[][..], Vec::as_slice);
-        let running: Vec<&Place> = there
+        let running: Vec<&ReportedServer> = there
             .iter()
             .filter(|p| p.state == HostedState::Running)
             .collect();
@@ -375,7 +375,7 @@ impl Region {
     fn remains_step(
         &self,
         remains: &Server,
-        places: &Places,
+        places: &ReportedServers,
         without: &BTreeSet<String>,
         steps: &mut Vec<PlannedStep>,
     ) {
@@ -402,7 +402,7 @@ impl Region {
         ));
     }
 
-    fn unknown_step(&self, place: &Place, several: bool) -> PlannedStep {
+    fn unknown_step(&self, place: &ReportedServer, several: bool) -> PlannedStep {
         let gone = self.servers.deleted().contains(place.server);
         let known = match gone {
             true => "the backup has it as gone",
@@ -463,7 +463,7 @@ impl Region {
 
     /// A guest with the notice of an evacuation that no record has: the server that was to have
     /// the capacity is in no record either, and nothing would use what the victim gives.
-    fn withdraw_step(&self, place: &Place, steps: &mut Vec<PlannedStep>) {
+    fn withdraw_step(&self, place: &ReportedServer, steps: &mut Vec<PlannedStep>) {
         let notice = place.facts.as_ref().and_then(|facts| facts.evacuation_id);
         let unknown = notice.filter(|id| !self.evacuations.is_active(id));
         if let Some(id) = unknown.filter(|_| place.state == HostedState::Running) {
@@ -496,8 +496,8 @@ fn discard_step(message: &OutboxMessage) -> PlannedStep {
     )
 }
 
-fn place_of(host: &str, server: &HostedServer) -> Place {
-    Place {
+fn place_of(host: &str, server: &HostedServer) -> ReportedServer {
+    ReportedServer {
         server: server.server_id,
         host: host.to_owned(),
         state: server.state,
@@ -514,7 +514,7 @@ fn word(state: HostedState) -> &'static str {
 }
 
 /// The status of a server that its host keeps.
-pub(super) fn kept_as(state: HostedState) -> ServerStatus {
+pub(super) fn retained_status(state: HostedState) -> ServerStatus {
     match state {
         HostedState::Running => ServerStatus::Active,
         HostedState::Stopped => ServerStatus::Stopped,
@@ -523,7 +523,7 @@ pub(super) fn kept_as(state: HostedState) -> ServerStatus {
 }
 
 fn is_kept(status: ServerStatus, state: HostedState) -> bool {
-    state != HostedState::Running && status == kept_as(state)
+    state != HostedState::Running && status == retained_status(state)
 }
 
 fn at_host(server: &Server) -> String {

@@ -149,7 +149,7 @@ impl HostEntry {
         sent_at: Timestamp,
         now: Timestamp,
         down_after_millis: i64,
-    ) -> HeardHost {
+    ) -> HeartbeatUpdate {
         let mut entry = match before {
             Some(before) => before.clone(),
             None => Self::new(host.clone()),
@@ -191,7 +191,7 @@ impl HostEntry {
         if to_store {
             entry.stored_seen = Some(now);
         }
-        HeardHost {
+        HeartbeatUpdate {
             entry,
             new_capacity: !same_capacity,
             new_health: !same_health,
@@ -207,7 +207,7 @@ impl HostEntry {
 }
 
 /// A host after a heartbeat, and what is new.
-pub(crate) struct HeardHost {
+pub(crate) struct HeartbeatUpdate {
     pub(crate) entry: HostEntry,
     /// The inventory, the traits or the storage are new.
     pub(crate) new_capacity: bool,

@@ -133,7 +133,7 @@ async fn try_get(address: &str) -> Result<(), String> {
 }
 
 #[tokio::test]
-async fn a_door_for_strangers_has_to_be_asked_for() {
+async fn an_open_listener_for_unknown_callers_must_be_configured() {
     use ebbtide_harness::ProcessCommand;
     use ebbtide_integration_tests::region::PATIENCE;
     let dir = tempfile::tempdir().unwrap();
