@@ -49,8 +49,8 @@ pub fn headline(decision: &v1::Decision) -> String {
         .count();
     let wait = match waiting {
         0 => String::new(),
-        n if n == decision.placements.len() => "; waiting for room".to_owned(),
-        n => format!("; {n} of {} wait for room", decision.placements.len()),
+        n if n == decision.placements.len() => "; waiting for capacity".to_owned(),
+        n => format!("; {n} of {} wait for capacity", decision.placements.len()),
     };
     format!("decided: {}{wait}", outcome(decision))
 }
@@ -187,7 +187,7 @@ fn placements(context: &mut Context, placements: &[v1::Placement]) -> Result<(),
         text("server_id", "Server"),
         text("host", "Host"),
         text("victims", "Who has to leave (cost)"),
-        text("waits_for_room", "Waits for room"),
+        text("waits_for_room", "Waits for capacity"),
         text("alternates", "Alternates"),
     ];
     let row = |p: &v1::Placement| {

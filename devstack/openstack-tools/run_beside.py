@@ -75,7 +75,7 @@ def a_command_beside_its_servers(stage):
         runner.says('notice: run-1 has to leave')
         runner.says('gone: run-1')
         must(cloud.settled(normal)['status'] == 'ACTIVE', 'the normal server is %s' % cloud.server(normal))
-        runner.says('no room for a server now')
+        runner.says('no capacity for a server now')
         cloud.delete(normal)
         runner.says('goes on from checkpoint')
         saved = int(runner.text('began').split()[-1])

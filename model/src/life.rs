@@ -126,10 +126,10 @@ impl LifeInterval {
             };
         };
         let cause = match e.cause {
-            EvacuationCause::Preemption => "a normal request needs its room",
+            EvacuationCause::Preemption => "a normal request needs its capacity",
             EvacuationCause::MaxLifetime => "it has lived as long as its flavor allows",
             EvacuationCause::OutOfBid => "the price is above the most that it pays",
-            EvacuationCause::Headroom => "its room is kept free for normal requests",
+            EvacuationCause::Headroom => "its capacity is kept free for normal requests",
             EvacuationCause::Reclaim => "its host is taken back",
         };
         let end = format!("{cause} ({}, {} grace)", e.behaviour, e.grace);
@@ -187,7 +187,10 @@ impl LifeInterval {
             state: LifeState::Waiting,
             since,
             until: None,
-            reason: format!("{state}; for room on {host}{}", last.unwrap_or_default()),
+            reason: format!(
+                "{state}; waits for capacity on {host}{}",
+                last.unwrap_or_default()
+            ),
         }
     }
 }

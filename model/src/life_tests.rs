@@ -37,7 +37,7 @@ fn server(status: ServerStatus) -> Server {
         ended_at: Some(at(50)),
         fault: Some(ServerFailure {
             code: "EB-FAULT-003".to_owned(),
-            message: "preempted: a normal request needed its room".to_owned(),
+            message: "preempted: a normal request needed its capacity".to_owned(),
             at: at(50),
         }),
         ignore_hosts: Vec::new(),
@@ -115,7 +115,7 @@ fn told(
 #[test]
 fn a_victim_is_warned_then_draining_until_its_deadline() {
     let victim = server(ServerStatus::Evacuating);
-    let needs = "a normal request needs its room (hibernate, 30 s grace)".to_owned();
+    let needs = "a normal request needs its capacity (hibernate, 30 s grace)".to_owned();
     let warned = evacuation(EvacuationState::Notified);
     let is = told(&victim, Some(&warned), 31);
     assert_eq!(is, (LifeState::Warned, 30, 0, needs.clone()));
@@ -133,7 +133,7 @@ fn a_victim_is_warned_then_draining_until_its_deadline() {
         ),
         (
             EvacuationCause::Headroom,
-            "its room is kept free for normal requests",
+            "its capacity is kept free for normal requests",
         ),
     ] {
         let other = Evacuation {
@@ -145,25 +145,25 @@ fn a_victim_is_warned_then_draining_until_its_deadline() {
     }
     let spared = Evacuation {
         spare_requested: true,
-        reason: Some("other room became free".to_owned()),
+        reason: Some("other capacity became free".to_owned()),
         ..draining
     };
     let (_, _, _, why) = told(&victim, Some(&spared), 33);
     assert_eq!(
         why,
-        "it may stay if it is not too late: other room became free"
+        "it may stay if it is not too late: other capacity became free"
     );
 }
 
 #[test]
 fn a_hibernated_one_says_when_it_is_tried_again_and_then_what_it_waits_for() {
     let mut server = kept();
-    let why = "preempted: a normal request needed its room".to_owned();
+    let why = "preempted: a normal request needed its capacity".to_owned();
     assert_eq!(
         told(&server, None, 60),
         (LifeState::Hibernated, 50, 80, why)
     );
-    let room = "hibernated; for room on host-a".to_owned();
+    let room = "hibernated; waits for capacity on host-a".to_owned();
     assert_eq!(told(&server, None, 80), (LifeState::Waiting, 50, 0, room));
     if let Some(comeback) = &mut server.comeback {
         comeback.not_before = at(120);
@@ -174,7 +174,8 @@ fn a_hibernated_one_says_when_it_is_tried_again_and_then_what_it_waits_for() {
         told(&server, None, 90),
         (LifeState::Hibernated, 50, 120, why)
     );
-    let both = "hibernated; for room on host-a; the last attempt: not enough memory".to_owned();
+    let both =
+        "hibernated; waits for capacity on host-a; the last attempt: not enough memory".to_owned();
     assert_eq!(told(&server, None, 121), (LifeState::Waiting, 50, 0, both));
 }
 

@@ -26,7 +26,7 @@ Examples:
   ebbtide server show web-1
   ebbtide server show 0190f5fe-7c00-7a00-8000-000000000001 -o json";
 const DELETE: &str = "\
-Deleting a server that waits for room spares the victims that have not acted yet.
+Deleting a server that waits for capacity spares the victims that have not acted yet.
 
 Examples:
   ebbtide server delete web-1 web-2

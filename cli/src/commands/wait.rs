@@ -381,7 +381,7 @@ fn line(server: &v1::Server, evacuations: &[&v1::Evacuation]) -> String {
                 states.join(", ")
             )
         }
-        "waiting" => format!("{name}: waiting for room on {host}"),
+        "waiting" => format!("{name}: waiting for capacity on {host}"),
         "building" => format!("{name}: building on {host}"),
         "active" => format!("{name}: active on {host}"),
         other => format!("{name}: {other}"),

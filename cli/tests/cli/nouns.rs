@@ -78,7 +78,7 @@ pub async fn region() -> Fake {
         state.servers[1].deadline_at = "2026-11-20T20:40:37Z".into();
         state.servers[1].state_until = "2026-11-20T20:40:37Z".into();
         state.servers[1].state_reason =
-            "a normal request needs its room (terminate, 30 s grace)".into();
+            "a normal request needs its capacity (terminate, 30 s grace)".into();
         state.evacuations = vec![Evacuation {
             id: id(800),
             victim_id: id(2),

@@ -96,7 +96,7 @@ async fn the_stream_tells_the_progress_until_the_server_is_active() {
         });
         evacuation.state = "evacuated".into();
         fake.send(Event::Evacuation(evacuation));
-        said(err, "waiting for room").await;
+        said(err, "waiting for capacity").await;
         fake.set_status(&id(1), "building");
         said(err, "building").await;
         fake.set_status(&id(1), "active");
@@ -126,7 +126,7 @@ async fn events_that_are_older_than_what_was_asked_for_tell_nothing() {
         };
         fake.with(|state| state.evacuations[0] = evacuated.clone());
         fake.send(Event::Evacuation(evacuated));
-        said(err, "waiting for room").await;
+        said(err, "waiting for capacity").await;
         fake.set_status(&id(1), "building");
         said(err, "building").await;
         let before = fake.with(|state| Server {

@@ -109,7 +109,7 @@ fn event(document: &Document, notice: &PendingNotice) -> Value {
         (
             "Preempt",
             -1,
-            "The virtual machine gives its room to another one.",
+            "The virtual machine gives its capacity to another one.",
         )
     } else {
         (

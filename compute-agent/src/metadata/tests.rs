@@ -265,7 +265,7 @@ fn azures_tools_find_the_document_of_scheduled_events() {
             "Resources": ["web-1"],
             "EventStatus": "Scheduled",
             "NotBefore": "Fri, 15 Jan 2027 08:02:00 GMT",
-            "Description": "The virtual machine gives its room to another one.",
+            "Description": "The virtual machine gives its capacity to another one.",
             "EventSource": "Platform",
             "DurationInSeconds": -1,
         }])

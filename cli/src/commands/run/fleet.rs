@@ -291,7 +291,7 @@ impl Fleet {
 
     fn no_room(&mut self, reason: &str) -> Option<InstanceNews> {
         self.count = self.count.saturating_sub(1);
-        self.wait(&format!("no room for a server now: {reason}"))
+        self.wait(&format!("no capacity for a server now: {reason}"))
     }
 
     /// Delays the next request. Reports the reason once.

@@ -169,8 +169,8 @@ function Outcome(props: { answer: Answer }) {
         {refused
           ? text.whatIf.refused
           : victims.length === 0
-            ? text.whatIf.nobody
-            : text.whatIf.somebody(victims.length)}
+            ? text.whatIf.noVictim
+            : text.whatIf.victims(victims.length)}
       </h2>
       <VictimList victims={victims} marked="" />
       {notices.length > 0 && (

@@ -21,12 +21,12 @@ pub fn agent_text(text: &str) -> String {
 #[must_use]
 pub fn cause_text(cause: EvacuationCause) -> &'static str {
     match cause {
-        EvacuationCause::Preemption => "preempted: a normal request needed its room",
+        EvacuationCause::Preemption => "preempted: a normal request needed its capacity",
         EvacuationCause::MaxLifetime => "ended: it had lived as long as its flavor allows",
         EvacuationCause::OutOfBid => {
             "ended: an hour costs more now than the most that its owner pays"
         }
-        EvacuationCause::Headroom => "preempted: its room is kept free for normal requests",
+        EvacuationCause::Headroom => "preempted: its capacity is kept free for normal requests",
         EvacuationCause::Reclaim => "preempted: its host was taken back by the owner of the host",
     }
 }

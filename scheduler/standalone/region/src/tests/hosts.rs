@@ -345,7 +345,7 @@ fn a_host_that_shrinks_sends_those_away_who_wait_for_room_that_is_not_there_any_
     world.run(60);
     assert!(
         world.runs(victim),
-        "it was spared: who needed its room is elsewhere"
+        "it was spared: who needed its capacity is elsewhere"
     );
     everything_is_over(&world);
 }

@@ -18,7 +18,7 @@ fn when_the_preemptor_is_deleted_while_it_waits_all_victims_live() {
         assert_eq!(world.state(victim), EvacuationState::Spared);
         assert_eq!(world.status(victim), ServerStatus::Active);
         let why = world.evacuation(victim).reason.as_deref();
-        assert_eq!(why, Some("the server that needed the room was deleted"));
+        assert_eq!(why, Some("the server that needed the capacity was deleted"));
     }
     world.run(120);
     assert!(victims.iter().all(|v| world.runs(*v)));
