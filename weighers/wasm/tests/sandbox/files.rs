@@ -64,7 +64,7 @@ fn every_cut_of_a_file_is_refused_and_none_is_half_a_plugin() {
 fn a_component_of_something_else_is_refused_with_what_it_is() {
     let said = refused_text("(component (core module))");
     assert!(
-        said.contains("neither ebbtide:plugin/weigher nor"),
+        said.contains("none of ebbtide:plugin/weigher, /cost-module and /filter"),
         "{said}"
     );
     let other = r#"(component (instance $i) (export "acme:things/maker@1.0.0" (instance $i)))"#;
