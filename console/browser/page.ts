@@ -1,4 +1,5 @@
-// Debian's Chromium or Firefox, and pages of the console in it that note everything that goes wrong.
+// Debian's Chromium or Firefox, and pages of the console in it that note everything that goes
+// wrong.
 
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";

@@ -21,7 +21,7 @@ const TOLERANCE = 0.12;
 const HEIGHT = 0.2;
 
 /** Takes a picture of the page, and writes it or compares it with the one that is kept. */
-export async function picture(page: Page, name: string): Promise<void> {
+export async function picture(page: Page, name: string, height = HEIGHT): Promise<void> {
   // Another browser has other fonts.
   if (FIREFOX) return;
   const file = `console-${name}.png`;
@@ -36,7 +36,7 @@ export async function picture(page: Page, name: string): Promise<void> {
   const share = difference(kept, now);
   console.log(`${file}: ${(share * 100).toFixed(1)} % of the cells differ`);
   const higher = Math.abs(now.rows / kept.rows - 1);
-  if (share <= TOLERANCE && higher <= HEIGHT) return;
+  if (share <= TOLERANCE && higher <= height) return;
   const place = join(mkdtempSync(join(tmpdir(), "ebbtide-picture-")), file);
   writeFileSync(place, taken);
   const heights = `${kept.rows} and ${now.rows} rows of cells`;

@@ -104,7 +104,7 @@ describe("the console on an OpenStack", () => {
     await close();
   });
 
-  it("shows a tenant its own servers and nothing of others, and lets it change no more", async () => {
+  it("shows a tenant what is its own, and lets it change no more", async () => {
     const { page, wrong, close } = await signedIn(tenant);
     await page.locator('tr[data-victim^="cheap-"]').first().waitFor();
     for (const view of ["Capacity", "Plugins", "Replay"]) {

@@ -92,6 +92,7 @@ _packages_present() {
         # What builds the console, and the browser that its tests use.
         node) _packages_have node && _packages_have npm ;;
         chromium) _packages_have chromium ;;
+        firefox) _packages_have firefox-esr ;;
         # What judges units without starting them.
         units) _packages_have systemd-analyze ;;
         # Packages of Debian and EL, and roots in which they are tried.
@@ -131,6 +132,7 @@ _packages_names() {
         images) echo mmdebstrap dpkg binutils podman crun gzip ;;
         node) echo nodejs npm ;;
         chromium) echo chromium ;;
+        firefox) echo firefox-esr ;;
         units) echo systemd ;;
         packaging) echo dpkg-dev binutils lintian rpmlint mmdebstrap systemd-container util-linux ;;
         # nova-compute would bring libvirt and QEMU; its code is in python3-nova, and the fake
@@ -150,7 +152,7 @@ _packages_units() {
         postgresql) echo postgresql.service ;;
         oslo-messaging|placement|nova-weighers|openstack-client) ;;
         network) echo nftables.service ;;
-        faketime | plugins-* | guest-image | packaging | units | node | chromium) ;;
+        faketime | plugins-* | guest-image | packaging | units | node | chromium | firefox) ;;
         prometheus) echo prometheus.service ;;
         slurm) echo slurmctld.service slurmd.service munge.service ;;
         images) echo podman.{service,socket} podman-auto-update.{service,timer} podman-restart.service ;;
@@ -247,12 +249,12 @@ _packages_install() (
 # ensure_packages SERVICE...   with SERVICE one of rabbitmq, mariadb, galera, postgresql,
 #                              oslo-messaging, libvirt, network, faketime, placement,
 #                              nova-weighers, plugins-c, plugins-python, slurm, prometheus,
-#                              guest-image, node, chromium, openstack, openstack-client.
+#                              guest-image, node, chromium, firefox, openstack, openstack-client.
 ensure_packages() {
     local service missing=() packages='' command
     for service in "$@"; do
         if [ -z "$(_packages_names "$service")" ]; then
-            echo "ensure_packages: unknown service '$service'; known are rabbitmq, mariadb, galera, postgresql, oslo-messaging, libvirt, network, faketime, placement, nova-weighers, plugins-c, plugins-python, slurm, prometheus, guest-image, node, chromium, openstack, openstack-client" >&2
+            echo "ensure_packages: unknown service '$service'; known are rabbitmq, mariadb, galera, postgresql, oslo-messaging, libvirt, network, faketime, placement, nova-weighers, plugins-c, plugins-python, slurm, prometheus, guest-image, node, chromium, firefox, openstack, openstack-client" >&2
             return 1
         fi
     done
@@ -297,7 +299,7 @@ ensure_packages() {
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     set -euo pipefail
     if [ $# -eq 0 ]; then
-        echo "usage: $0 rabbitmq|mariadb|galera|postgresql|oslo-messaging|libvirt|network|faketime|placement|nova-weighers|plugins-c|plugins-python|slurm|prometheus|node|chromium|openstack|openstack-client ..." >&2
+        echo "usage: $0 rabbitmq|mariadb|galera|postgresql|oslo-messaging|libvirt|network|faketime|placement|nova-weighers|plugins-c|plugins-python|slurm|prometheus|node|chromium|firefox|openstack|openstack-client ..." >&2
         exit 2
     fi
     ensure_packages "$@"

@@ -14,6 +14,8 @@ _stack_test_usage() { cat <<X
                  Nova's API for two minutes
   slurm          not part of the default: nodes of a Slurm cluster are servers of a tenant, made and given back by ebbtide-batch;
                  normal servers take two
+  console        not part of the default: the console in Chromium, with Keystone's tokens: every view, a preemption while it is
+                 watched, what a tenant does not see; needs ./console/build before the programs are built
   same-original  not part of the default: the first with nova-scheduler twice; what differs then is chance or haste, not ours
 Without parts: the first three, same-answers and those bad days that mostly wait in a second cloud beside the others ($stack_home-2);
 --one-cloud runs all of them one after the other. --days: only these of the bad days. --short: same-answers, the short story and
@@ -34,7 +36,7 @@ stack_command_test() {
             --one-cloud) one_cloud=1 ;;
             --short) stack_test_chapters=(short); stack_test_days=(short) ;;
             --days) stack_test_days=("$2"); shift ;;
-            same-answers|same-original|story|slurm|batch|bad-days|cells) parts+=("$1") ;;
+            same-answers|same-original|story|slurm|batch|bad-days|cells|console) parts+=("$1") ;;
             *) echo "devstack/openstack test: unknown part $1 (see --help)" >&2; return 2 ;;
         esac
         shift
@@ -260,6 +262,19 @@ _stack_test_slurm() {
 _stack_test_batch() {
     _stack_test_needs_slurm
     _stack_part 'batch work' stack_tool batch_nodes.py
+}
+
+_stack_test_console() {
+    ensure_packages node chromium
+    [ -d console/node_modules ] || ./console/build
+    _stack_test_needs_ours
+    _stack_part 'the console' _stack_test_in_console
+}
+
+# With the credentials of the cloud's administrator.
+_stack_test_in_console() {
+    . "$stack_home/openrc"
+    ./console/test openstack
 }
 
 _stack_test_bad_days() {

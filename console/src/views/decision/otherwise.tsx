@@ -68,7 +68,9 @@ function answer(
   }
   const one = all.without_weighers.find((each) => `weigher:${each.weigher}` === on);
   if (one === undefined) return text.otherwise.unknown;
-  if (one.hosts.includes(chosen)) return one.certain ? text.otherwise.same(chosen) : text.otherwise.maybe;
+  if (one.hosts.includes(chosen)) {
+    return one.certain ? text.otherwise.same(chosen) : text.otherwise.maybe;
+  }
   const hosts = one.hosts.join(", ");
   return one.certain ? text.otherwise.other(hosts) : text.otherwise.maybeOther(hosts);
 }

@@ -87,7 +87,8 @@ function Moves(props: { report: ShadowReport }) {
       <ul class="bars">
         {moves.map((move) => (
           <li key={`${move.decided} ${move.in_shadow}`}>
-            {move.decided || text.decisions.refused} → {move.in_shadow || text.decisions.refused}:{" "}
+            {move.decided || text.decisions.refused} →{" "}
+            {move.in_shadow || text.decisions.refused}:{" "}
             {number(Number(move.times))} ×
             <span class="bar" aria-hidden="true">
               <span style={{ width: `${(Number(move.times) / most) * 100}%` }} />
@@ -130,7 +131,8 @@ function Recent(props: { recent: ShadowDifference[] }) {
                 {hosts(one.decided)} <small>{text.decisions.victims(one.victims)}</small>
               </td>
               <td data-label={text.plugins.inShadow}>
-                {hosts(one.in_shadow)} <small>{text.decisions.victims(one.shadow_victims)}</small>
+                {hosts(one.in_shadow)}{" "}
+                <small>{text.decisions.victims(one.shadow_victims)}</small>
               </td>
             </tr>
           ))}

@@ -94,8 +94,8 @@ export function sizesOf(flavors: readonly Flavor[], servers: readonly Server[]):
     ]),
   );
   for (const { flavor_name, resources } of servers) {
-    const amounts = Object.entries(resources).map(([name, n]): [string, number] => [name, Number(n)]);
-    if (amounts.length > 0) sizes.set(flavor_name, new Map(amounts));
+    const amounts = new Map(Object.entries(resources).map(([name, n]) => [name, Number(n)]));
+    if (amounts.size > 0) sizes.set(flavor_name, amounts);
   }
   return sizes;
 }
