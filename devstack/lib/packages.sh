@@ -74,6 +74,10 @@ _packages_present() {
         openstack-client)
             for dir in openstackclient setuptools; do [ -f "/usr/lib/python3/dist-packages/$dir/__init__.py" ] || return 1; done
             [ -x /usr/bin/python3 ] ;;
+        # Horizon with its unit tests' needs, a server for it, and what compiles translations.
+        horizon)
+            for dir in openstack_dashboard horizon; do [ -f "/usr/lib/python3/dist-packages/$dir/__init__.py" ] || return 1; done
+            [ -x /usr/bin/uwsgi ] && _packages_have msgfmt ;;
         # Requests to the REST API.
         curl) _packages_have curl ;;
         # A batch cluster: its controller, its nodes, its commands, what proves to them who speaks,
@@ -125,6 +129,8 @@ _packages_names() {
         plugins-c) echo make gcc libc6-dev clang lld wasi-libc libclang-rt-dev-wasm32 ;;
         plugins-python) echo python3-venv ;;
         openstack-client) echo python3-openstackclient python3-setuptools ;;
+        # Without openstack-dashboard-apache, which would configure a web server.
+        horizon) echo openstack-dashboard python3-django-horizon gettext uwsgi-core uwsgi-plugin-python3 ;;
         curl) echo curl ;;
         slurm) echo slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge iproute2 util-linux ;;
         prometheus) echo prometheus ;;
@@ -150,7 +156,7 @@ _packages_units() {
         mariadb) ;;
         galera) echo mariadb.service rsync.service ;;
         postgresql) echo postgresql.service ;;
-        oslo-messaging|placement|nova-weighers|openstack-client) ;;
+        oslo-messaging|placement|nova-weighers|openstack-client|horizon) ;;
         network) echo nftables.service ;;
         faketime | plugins-* | guest-image | packaging | units | node | chromium | firefox) ;;
         prometheus) echo prometheus.service ;;
@@ -249,12 +255,13 @@ _packages_install() (
 # ensure_packages SERVICE...   with SERVICE one of rabbitmq, mariadb, galera, postgresql,
 #                              oslo-messaging, libvirt, network, faketime, placement,
 #                              nova-weighers, plugins-c, plugins-python, slurm, prometheus,
-#                              guest-image, node, chromium, firefox, openstack, openstack-client.
+#                              guest-image, node, chromium, firefox, openstack, openstack-client,
+#                              horizon.
 ensure_packages() {
     local service missing=() packages='' command
     for service in "$@"; do
         if [ -z "$(_packages_names "$service")" ]; then
-            echo "ensure_packages: unknown service '$service'; known are rabbitmq, mariadb, galera, postgresql, oslo-messaging, libvirt, network, faketime, placement, nova-weighers, plugins-c, plugins-python, slurm, prometheus, guest-image, node, chromium, firefox, openstack, openstack-client" >&2
+            echo "ensure_packages: unknown service '$service'; known are rabbitmq, mariadb, galera, postgresql, oslo-messaging, libvirt, network, faketime, placement, nova-weighers, plugins-c, plugins-python, slurm, prometheus, guest-image, node, chromium, firefox, openstack, openstack-client, horizon" >&2
             return 1
         fi
     done
@@ -299,7 +306,7 @@ ensure_packages() {
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     set -euo pipefail
     if [ $# -eq 0 ]; then
-        echo "usage: $0 rabbitmq|mariadb|galera|postgresql|oslo-messaging|libvirt|network|faketime|placement|nova-weighers|plugins-c|plugins-python|slurm|prometheus|node|chromium|firefox|openstack|openstack-client ..." >&2
+        echo "usage: $0 rabbitmq|mariadb|galera|postgresql|oslo-messaging|libvirt|network|faketime|placement|nova-weighers|plugins-c|plugins-python|slurm|prometheus|node|chromium|firefox|openstack|openstack-client|horizon ..." >&2
         exit 2
     fi
     ensure_packages "$@"
