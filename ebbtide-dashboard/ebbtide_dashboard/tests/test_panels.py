@@ -110,13 +110,11 @@ class PanelTest(helpers.TestCase):
         self.assertNotIn(MARKUP, page)
 
     def test_an_api_that_is_away_is_a_message(self) -> None:
-        self.region.close()
         with mock.patch.object(
             horizon_api.base, "url_for", return_value="http://127.0.0.1:9"
         ):
             page = self.page(INDEX)
         self.assertIn("API does not answer", page)
-        self.region = Region()
 
     def test_a_server_says_who_displaced_it(self) -> None:
         server = self.server()
