@@ -31,3 +31,13 @@ PYTHON
 refused 'tokio 0.0.1 is not in' 'one["version"] = "0.0.1"'
 refused 'is in the program and not in the file' 'bill["components"].remove(one)'
 refused 'has another checksum' 'one["hashes"] = []'
+
+# The console in the scheduler contains a package of npm.
+cp "$work/first/ebbtide-scheduler.cdx.json" "$work/changed"
+sed -i 's#pkg:npm/preact@#pkg:npm/other@#' "$work/changed"
+if cargo tree --locked --package ebbtide-scheduler --edges normal,build --target x86_64-unknown-linux-gnu --prefix none --format '{p}' |
+    /usr/bin/python3 devstack/lib/sbom_check.py "$work/changed" Cargo.lock console/package-lock.json 2>"$work/said"; then
+    echo "sbom-test: a bill without a package of npm was taken" >&2
+    exit 1
+fi
+grep -q 'preact .* of npm is not in the file' "$work/said" || { cat "$work/said" >&2; exit 1; }
