@@ -35,6 +35,7 @@ mod due;
 mod inputs;
 mod policy;
 mod record;
+mod restore;
 mod victim_state;
 mod victims;
 
@@ -46,6 +47,7 @@ pub use record::{
     HEADROOM_KEY, Holding, Newcomer, Preemption, PreemptionState, ReplyWhen, Victim,
     WithdrawalReason, next_headroom_turn,
 };
+pub use restore::{RestoredEnd, VictimFate};
 pub use victim_state::VictimState;
 
 #[cfg(test)]

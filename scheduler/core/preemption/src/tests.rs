@@ -3,6 +3,7 @@
 
 mod deleted;
 mod forged;
+mod restored;
 mod stored;
 mod without_newcomers;
 
