@@ -47,6 +47,11 @@ pub enum LedgerError {
         "another scheduler registered as {name:?} after this one (epoch {epoch}); give each scheduler a name of its own ([DEFAULT] host), and restart this one"
     )]
     Superseded { name: String, epoch: i64 },
+    /// A restored ledger was compared with Placement and Nova, and has changed since.
+    #[error(
+        "the ledger has changed since it was compared with Placement and Nova; nothing was written, reconcile again"
+    )]
+    RestoreMoved,
 }
 
 impl LedgerError {
@@ -60,6 +65,7 @@ impl LedgerError {
             Self::Superseded { .. } => "EB-LEDGER-003",
             Self::RequestTaken { .. } => "EB-LEDGER-004",
             Self::BudgetMoved { .. } => "EB-LEDGER-005",
+            Self::RestoreMoved => "EB-LEDGER-006",
         }
     }
 

@@ -20,6 +20,7 @@ impl MigratorTrait for Migrator {
             Box::new(Budgets),
             Box::new(Comebacks),
             Box::new(Reclaims),
+            Box::new(RestoreMarks),
         ]
     }
 
@@ -157,6 +158,23 @@ impl MigrationTrait for Reclaims {
     }
 }
 
+/// The mark of a ledger that was restored from a backup: one row, or none.
+struct RestoreMarks;
+
+impl MigrationName for RestoreMarks {
+    fn name(&self) -> &'static str {
+        "m20261129_000001_restore_marks"
+    }
+}
+
+#[async_trait::async_trait]
+impl MigrationTrait for RestoreMarks {
+    #[allow(elided_lifetimes_in_paths)]
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        create(manager, restore_tables, &[]).await
+    }
+}
+
 /// Creates tables and indexes, each unless it is there: a migration that was cut off is continued.
 async fn create(
     manager: &SchemaManager<'_>,
@@ -252,6 +270,16 @@ fn comeback_tables(backend: DbBackend) -> Vec<TableCreateStatement> {
 
 fn reclaim_tables(backend: DbBackend) -> Vec<TableCreateStatement> {
     vec![versioned(backend, "nova_reclaims", "host", NAME)]
+}
+
+fn restore_tables(backend: DbBackend) -> Vec<TableCreateStatement> {
+    let columns = vec![
+        text(backend, "id", ID),
+        // When the mark was set.
+        ColumnDef::new("created_at").big_integer().not_null().take(),
+        ColumnDef::new("backup_at").big_integer().null().take(),
+    ];
+    vec![table("nova_restore_marks", &["id"], columns)]
 }
 
 /// A table of documents with a key and a version.

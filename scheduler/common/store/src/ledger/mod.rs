@@ -25,6 +25,7 @@ mod migration;
 mod owner;
 mod read;
 mod reclaims;
+mod restored;
 mod row;
 mod usage;
 
@@ -35,6 +36,7 @@ pub use heads::{LedgerHead, LedgerHeads};
 pub use owner::{Owner, OwnerObservation};
 pub use read::FinishedMark;
 pub use reclaims::ReclaimRow;
+pub use restored::{LedgerReconciliation, ReconciledRow};
 pub use row::{LedgerRow, NewRow, RowEnd, UpdateResult};
 pub use usage::{NewUsage, UsageFilter, UsageRecord};
 
@@ -74,6 +76,8 @@ enum Stop {
     Duplicate,
     /// A budget has changed, or another preemption has counted against it.
     BudgetMoved(BudgetScope),
+    /// A restored ledger has changed since it was compared.
+    RestoreMoved,
 }
 
 impl From<Stop> for LedgerError {
@@ -81,6 +85,7 @@ impl From<Stop> for LedgerError {
         match stop {
             Stop::Store(error) => error.into(),
             Stop::BudgetMoved(scope) => Self::BudgetMoved { scope },
+            Stop::RestoreMoved => Self::RestoreMoved,
             // Callers that write unique keys look up which one it was.
             Stop::Duplicate => corrupt("nova_preemptions", "", "a key is there twice"),
         }

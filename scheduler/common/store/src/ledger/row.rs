@@ -517,7 +517,7 @@ impl Ledger {
         Ok(database.write_statement(operation, sql, &values).await?)
     }
 
-    fn document(&self, id: Uuid, document: &Json) -> Result<String, LedgerError> {
+    pub(super) fn document(&self, id: Uuid, document: &Json) -> Result<String, LedgerError> {
         let text = document.to_string();
         let limit = self.database().connections.max_record_bytes();
         if text.len() > limit {

@@ -23,5 +23,6 @@ mod limits;
 mod open;
 mod purge;
 mod reads;
+mod restored;
 mod sqlite;
 mod write_transactions;
