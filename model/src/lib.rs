@@ -33,6 +33,7 @@ pub mod past_life;
 pub mod price;
 pub mod python;
 pub mod reclaim;
+pub mod reconcile;
 pub mod record;
 pub mod request;
 pub mod request_trace;
@@ -66,6 +67,7 @@ pub use price::PricePoint;
 pub use reclaim::{
     Reclaim, ReclaimDeadline, ReclaimState, ReclaimTerms, ReclaimedHost, StayReason,
 };
+pub use reconcile::{ReconcileAction, ReconcileStep};
 pub use request::PlacementRequest;
 pub use request_trace::{Comparison, ComparisonVerdict, PartTime, RefusedClaim, RequestTrace};
 pub use resource::{Inventory, ResourceClass, Resources};

@@ -1,6 +1,6 @@
 //! Does the steps of a reconciliation, and ends the hold.
 
-use super::plan::{Adoption, ReportedServer, Work, retained_status};
+use super::step::{Adoption, ReportedServer, Work, retained_status};
 use super::{ReconcileStep, Reconciliation};
 use crate::evacuate::advance;
 use crate::transition::Transition;

@@ -17,6 +17,8 @@
 
 mod apply;
 mod plan;
+mod servers;
+mod step;
 
 use crate::input::InputKind;
 use crate::transition::Transition;
@@ -24,6 +26,7 @@ use crate::{Disagreement, Region, RegionError, RegionInput};
 use ebbtide_model::Timestamp;
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::record::{OutboxMessage, RestoreMark};
+pub use ebbtide_model::{ReconcileAction, ReconcileStep};
 use std::collections::BTreeSet;
 
 /// What a held region keeps until it is reconciled.
@@ -34,64 +37,6 @@ pub(crate) struct RestoredRegion {
     pub(crate) since: Timestamp,
     /// The messages of the backup, none of which is sent.
     pub(crate) outbox: Vec<OutboxMessage>,
-}
-
-/// What a step of the reconciliation does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ReconcileAction {
-    /// A server without a record gets one.
-    Adopt,
-    /// A record takes over that its server runs, or where.
-    Run,
-    /// A record takes over that its server was stopped or hibernated.
-    Keep,
-    /// A record takes over that its server was evacuated.
-    Leave,
-    /// The record of a server that no host has is closed.
-    Close,
-    /// A deletion that the owner asked for before the backup is sent again.
-    Delete,
-    /// A victim that runs keeps running, and its agent is told so.
-    Spare,
-    /// A message of the backup is discarded.
-    Discard,
-    /// A host gets no new servers, because something runs there that cannot be adopted.
-    Disable,
-    /// Nothing: an operator has to look.
-    Look,
-}
-
-impl ReconcileAction {
-    /// The word for it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Adopt => "adopt",
-            Self::Run => "run",
-            Self::Keep => "keep",
-            Self::Leave => "leave",
-            Self::Close => "close",
-            Self::Delete => "delete",
-            Self::Spare => "spare",
-            Self::Discard => "discard",
-            Self::Disable => "disable",
-            Self::Look => "look",
-        }
-    }
-}
-
-/// One step of a reconciliation, for an operator.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ReconcileStep {
-    pub action: ReconcileAction,
-    /// `server ID`, `evacuation ID`, `message ID`, `host NAME`.
-    pub subject: String,
-    /// The host that the step is about; empty if none.
-    pub host: String,
-    /// Why.
-    pub why: String,
-    /// What the operator should do beside it; empty if nothing.
-    pub next: String,
 }
 
 /// What a reconciliation does, or has done.
