@@ -120,7 +120,7 @@ impl SelectRequest {
     }
 
     /// What explains the decision, once it is made.
-    pub(crate) fn take_trail(&self) -> DecisionTrace {
+    pub(crate) fn take_trace(&self) -> DecisionTrace {
         std::mem::take(&mut *self.trace())
     }
 
@@ -248,7 +248,7 @@ impl SelectRequest {
                 message: error.message.clone(),
             },
         };
-        let mut trace = self.take_trail();
+        let mut trace = self.take_trace();
         trace.took("whole", whole);
         AnsweredRequest {
             decision_id: self.decision_id,

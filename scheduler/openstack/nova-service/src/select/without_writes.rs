@@ -100,7 +100,7 @@ impl Selector {
     ) -> Result<Vec<PlannedVictim>, String> {
         let (request, answer) = self.tried(spec, instances).await;
         match answer {
-            Ok(_) => Ok(request.take_trail().into_victims()),
+            Ok(_) => Ok(request.take_trace().into_victims()),
             Err(error) => Err(error.message),
         }
     }
