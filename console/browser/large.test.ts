@@ -1,5 +1,5 @@
 import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { open, openBrowser } from "./page";
 import { picture } from "./picture";
 import { Region } from "./region";
@@ -22,6 +22,14 @@ beforeAll(async () => {
     const aggregate = { name: `z${zone}`, hosts, metadata: { availability_zone: `zone-${zone}` } };
     await region.ask("PUT", `/v1/aggregates/z${zone}`, aggregate);
   }
+  // A page that opens earlier reads the hosts again, but not within the time of a test.
+  await vi.waitFor(
+    async () => {
+      const known = await region.ask<{ hosts_up: number }>("GET", "/v1/region");
+      expect(known.hosts_up).toBeGreaterThan(HOSTS);
+    },
+    { timeout: 90_000, interval: 1000 },
+  );
   // They are not started, because no agent is there; their capacity is taken.
   await region.create("filler", "large", "science", 200);
 });
