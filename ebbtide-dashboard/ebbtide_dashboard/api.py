@@ -70,6 +70,20 @@ def ask(request: Any, question: Callable[[Client], Any], default: Any) -> Any:
         return default
 
 
+def explained(any_id: str) -> Callable[[Client], Any]:
+    """Asks for a decision; None if it is not kept any more."""
+
+    def question(ebbtide: Client) -> Any:
+        try:
+            return ebbtide.explain(any_id)
+        except Problem as problem:
+            if problem.status != 404:
+                raise
+            return None
+
+    return question
+
+
 def messages_of(request: Any) -> list[Any]:
     """Messages that this request has added."""
     storage = getattr(request, "_messages", None)

@@ -89,12 +89,9 @@ class DetailView(views.HorizonTemplateView):
             context["cause"] = texts.cause(evacuation["cause"])
             if evacuation["decision_id"]:
                 context["displacement"] = api.ask(
-                    ask, lambda c: c.explain(evacuation["decision_id"]), None
+                    ask, api.explained(evacuation["decision_id"]), None
                 )
-        if server["decision_id"]:
-            context["decision"] = api.ask(
-                ask, lambda c: c.explain(server["decision_id"]), None
-            )
+        context["decision"] = api.ask(ask, api.explained(server_id), None)
         return context
 
 
