@@ -65,10 +65,11 @@ pub struct Args {
     /// end: for the health check of a container.
     #[arg(long, conflicts_with = "check_config")]
     pub health: bool,
-    /// Mark the region's database as restored from a backup, and end. Schedulers then decide
-    /// nothing until `ebbtide-manage reconcile --apply`. Do this before the first scheduler starts
-    /// on a restored database.
-    #[arg(long, conflicts_with_all = ["check_config", "health", "config_file", "config_dir", "shadow"])]
+    /// Mark the database as restored from a backup, and end: the region's, or with --config-file the
+    /// ledger of an OpenStack. Schedulers then decide nothing (of an OpenStack: preempt no server)
+    /// until `ebbtide-manage reconcile --apply`. Do this before the first scheduler starts on a
+    /// restored database.
+    #[arg(long, conflicts_with_all = ["check_config", "health", "shadow"])]
     pub restored: bool,
 }
 
@@ -87,6 +88,7 @@ Examples:
   ebbtide-scheduler --config scheduler.toml --check-config
   ebbtide-scheduler --config scheduler.toml --health
   ebbtide-scheduler --config scheduler.toml --restored
+  ebbtide-scheduler --config-file /etc/nova/nova.conf --restored
 
 Exit codes: 0 ended as asked, 1 could not start, had to end, or is not ready, 2 wrong use or wrong configuration.";
 

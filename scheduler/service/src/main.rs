@@ -63,11 +63,6 @@ fn main() -> ExitCode {
 /// In place of nova-scheduler.
 fn for_nova(args: &Args) -> ExitCode {
     let refuse = |error: &NovaServiceError, code: u8| refused(error.code(), error, code);
-    if args.restored {
-        let what = "--restored is for the database of a region (--config); an OpenStack is not reconciled this way: \
-             see docs/operate/backup.md";
-        return refuse(&NovaServiceError::Config(what.to_owned()), 2);
-    }
     if args.config.is_some() {
         let what = format!(
             "{PROGRAM} reads nova.conf (--config-file), and --config or EBBTIDE_CONFIG_FILE names a file of a region of its own; \
@@ -99,6 +94,15 @@ fn for_nova(args: &Args) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return refuse(&NovaServiceError::Config(format!("no runtime: {error}")), 1),
     };
+    if args.restored {
+        return match runtime.block_on(nova::mark_restored(&conf)) {
+            Ok(text) => {
+                print_text(&text);
+                ExitCode::SUCCESS
+            }
+            Err(error) => refuse(&error, 1),
+        };
+    }
     match runtime.block_on(nova::run(args, &conf)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

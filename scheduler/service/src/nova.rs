@@ -109,6 +109,22 @@ pub fn init_log(args: &Args, conf: &NovaConf) -> Result<(), NovaServiceError> {
     done.map_err(|e| wrong(format!("log: {e}")))
 }
 
+/// Marks the ledger as restored from a backup; what to do next.
+///
+/// # Errors
+/// No ledger is configured; its database.
+pub async fn mark_restored(conf: &NovaConf) -> Result<String, NovaServiceError> {
+    let mark = ebbtide_nova_service::reconcile::mark_restored(conf).await?;
+    let of = mark.backup_at.map_or_else(
+        || "in which no scheduler has registered".to_owned(),
+        |at| format!("in which a scheduler gave its last sign of life at {at}"),
+    );
+    Ok(format!(
+        "The ledger is marked as restored from a backup {of}.\n\
+         Start the schedulers; then `ebbtide-manage reconcile --config-file NOVA_CONF` shows what has to be done.\n"
+    ))
+}
+
 /// Runs the service until SIGTERM or SIGINT. SIGHUP makes it read the logins and the plugins of
 /// nova.conf, and the cells, again.
 ///
@@ -124,7 +140,8 @@ pub async fn run(args: &Args, conf: &NovaConf) -> Result<(), NovaServiceError> {
     );
     if args.shadow {
         let stop = CancellationToken::new();
-        return shadow(args, conf, stop, &mut terminate, &mut interrupt).await;
+        let signals = (&mut terminate, &mut interrupt, &mut hangup);
+        return Box::pin(shadow(args, conf, stop, signals)).await;
     }
     let traces = TelemetrySettings {
         otlp_endpoint: conf.ebbtide.otlp_endpoint.clone(),
@@ -201,32 +218,40 @@ async fn serve(
     closed
 }
 
-/// Runs a shadow beside nova-scheduler until SIGTERM or SIGINT.
+/// Runs a shadow beside nova-scheduler until SIGTERM or SIGINT. SIGHUP does what it does to
+/// [`serve`].
 async fn shadow(
     args: &Args,
     conf: &NovaConf,
     stop: CancellationToken,
-    terminate: &mut Signal,
-    interrupt: &mut Signal,
+    (terminate, interrupt, hangup): (&mut Signal, &mut Signal, &mut Signal),
 ) -> Result<(), NovaServiceError> {
     let limits = openstack_api::limits(args, conf)?;
+    let limits_session = limits.as_ref().map(|reader| reader.session().clone());
     let limits = limits.map(|reader| Arc::new(reader) as Arc<dyn LimitSource>);
     let opening = ShadowService::open(conf, limits, stop.clone());
     tokio::pin!(opening);
-    let service = tokio::select! {
+    let mut service = tokio::select! {
         service = &mut opening => service?,
         () = wait_for_end_signal(terminate, interrupt) => {
             stop.cancel();
             return Ok(());
         }
     };
+    if let Some(session) = &limits_session {
+        let source = openstack_api::LIMITS_SOURCE;
+        openstack_api::add_login(service.logins_mut(), args, source, session);
+    }
     if let Some(path) = args.ready_file.as_deref() {
         write_ready_file(path, &conf.general.host, None)?;
     }
     service_manager::ready(&format!("shadow of scheduler.{}", conf.general.host));
-    tokio::select! {
-        () = wait_for_end_signal(terminate, interrupt) => {}
-        () = stop.cancelled() => {}
+    loop {
+        tokio::select! {
+            () = wait_for_end_signal(terminate, interrupt) => break,
+            () = stop.cancelled() => break,
+            _ = hangup.recv() => service.reload(read(args)).await,
+        }
     }
     service_manager::stopping();
     service.close().await

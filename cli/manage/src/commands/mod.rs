@@ -44,7 +44,7 @@ pub enum Command {
     Policy(policy::PolicyCommand),
     /// Hold Placement, Nova's databases and the ledger against each other
     Audit(audit::AuditArgs),
-    /// Reconcile a region's database that was restored from a backup with its hosts
+    /// Reconcile a database that was restored from a backup with what runs
     Reconcile(reconcile::ReconcileArgs),
     /// What to look at before nova-scheduler is replaced, and before an upgrade
     #[command(subcommand)]
@@ -63,7 +63,7 @@ impl Command {
     pub fn uses_region(&self) -> bool {
         match self {
             Self::Audit(args) => args.config_file.is_empty(),
-            Self::Reconcile(_) => true,
+            Self::Reconcile(args) => args.config_file.is_empty(),
             _ => false,
         }
     }

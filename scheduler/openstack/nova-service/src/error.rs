@@ -2,6 +2,7 @@
 
 use ebbtide_bus::BusError;
 use ebbtide_live_plugins::LivePluginError;
+use ebbtide_model::Timestamp;
 use ebbtide_nova_cloud::CloudError;
 use ebbtide_nova_db::NovaDbError;
 use ebbtide_openstack::OpenStackError;
@@ -49,6 +50,14 @@ pub enum NovaServiceError {
     /// The ledger is configured and was not open yet.
     #[error("{0}; ask again in a moment")]
     LedgerAway(String),
+    /// The ledger was restored from a backup: no server is preempted until it is reconciled.
+    #[error(
+        "the ledger was restored from a backup (marked at {at}) and is not reconciled; no server is preempted until `ebbtide-manage reconcile --config-file NOVA_CONF --apply`"
+    )]
+    LedgerHeld { at: Timestamp },
+    /// A restored ledger cannot be reconciled now.
+    #[error("the ledger cannot be reconciled now: {0}")]
+    NotReconcilable(String),
     /// The bus to the agents.
     #[error(transparent)]
     Bus(#[from] BusError),
@@ -68,6 +77,8 @@ impl NovaServiceError {
             Self::LivePlugins(error) => error.code(),
             Self::Ledger(error) => error.code(),
             Self::LedgerAway(_) => "EB-DOOR-005",
+            Self::LedgerHeld { .. } => "EB-DOOR-006",
+            Self::NotReconcilable(_) => "EB-DOOR-007",
             Self::Bus(error) => error.code(),
         }
     }
@@ -77,7 +88,7 @@ impl NovaServiceError {
     pub fn is_passing(&self) -> bool {
         match self {
             Self::Config(_) | Self::Cloud(_) | Self::Plugin(_) => false,
-            Self::LedgerAway(_) => true,
+            Self::LedgerAway(_) | Self::LedgerHeld { .. } | Self::NotReconcilable(_) => true,
             Self::LivePlugins(error) => error.is_passing(),
             Self::Database(error) => error.is_retryable(),
             Self::OpenStack(error) => error.is_passing(),

@@ -25,6 +25,7 @@ mod plugins;
 mod quota;
 mod reader;
 mod reclaims;
+pub mod reconcile;
 mod record;
 mod release;
 mod removals;

@@ -236,34 +236,15 @@ impl NovaService {
         &mut self.logins
     }
 
-    /// SIGHUP: renews the logins, and reads the cells, the operator's plugins and the choice of the
-    /// cost module again. Other changes of nova.conf apply at the next start.
+    /// SIGHUP: see [`Reloaded`].
     pub async fn reload(&self, conf: Result<NovaConf, NovaServiceError>) {
-        match &conf {
-            Ok(read) => {
-                let later = read.changes_for_next_start(&self.conf);
-                self.logins.renew(Ok((read, &later))).await;
-            }
-            Err(error) => {
-                let refusal = Refusal::new(error.code(), error);
-                self.logins.renew(Err(refusal)).await;
-            }
-        }
-        match self.facts.database.load().await {
-            Ok(()) => tracing::info!("SIGHUP: the cells are read anew"),
-            Err(error) => tracing::error!(code = error.code(), "SIGHUP: {error}"),
-        }
-        let done = match conf {
-            Ok(conf) => plugins::read_again(&self.plugins, &conf).await,
-            Err(error) => Err(error),
+        let parts = Reloaded {
+            running: &self.conf,
+            logins: &self.logins,
+            facts: &self.facts,
+            plugins: &self.plugins,
         };
-        match done {
-            Ok(plugins) => tracing::info!(plugins, "SIGHUP: the plugins were read again"),
-            Err(error) => tracing::error!(
-                code = error.code(),
-                "SIGHUP: the plugins stay as they are: {error}"
-            ),
-        }
+        parts.reload(conf).await;
     }
 
     /// Stops the scheduler: it takes no new requests, running ones may end, and the rest goes to
@@ -299,6 +280,46 @@ impl NovaService {
         match self.tasks.failure() {
             Some(error) => Err(error.into()),
             None => Ok(()),
+        }
+    }
+}
+
+/// What SIGHUP renews, of a scheduler and of a shadow: the logins, the cells, the operator's plugins
+/// and the choice of the cost module. Other changes of nova.conf apply at the next start.
+pub(crate) struct Reloaded<'a> {
+    /// With which it was started.
+    pub(crate) running: &'a NovaConf,
+    pub(crate) logins: &'a Logins<NovaConf>,
+    pub(crate) facts: &'a Facts,
+    pub(crate) plugins: &'a NovaServicePlugins,
+}
+
+impl Reloaded<'_> {
+    pub(crate) async fn reload(&self, conf: Result<NovaConf, NovaServiceError>) {
+        match &conf {
+            Ok(read) => {
+                let later = read.changes_for_next_start(self.running);
+                self.logins.renew(Ok((read, &later))).await;
+            }
+            Err(error) => {
+                let refusal = Refusal::new(error.code(), error);
+                self.logins.renew(Err(refusal)).await;
+            }
+        }
+        match self.facts.database.load().await {
+            Ok(()) => tracing::info!("SIGHUP: the cells are read anew"),
+            Err(error) => tracing::error!(code = error.code(), "SIGHUP: {error}"),
+        }
+        let done = match conf {
+            Ok(conf) => plugins::read_again(self.plugins, &conf).await,
+            Err(error) => Err(error),
+        };
+        match done {
+            Ok(plugins) => tracing::info!(plugins, "SIGHUP: the plugins were read again"),
+            Err(error) => tracing::error!(
+                code = error.code(),
+                "SIGHUP: the plugins stay as they are: {error}"
+            ),
         }
     }
 }

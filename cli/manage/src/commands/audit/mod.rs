@@ -60,16 +60,8 @@ pub async fn run(context: &mut Context, args: AuditArgs) -> Result<(), CliError>
     }
     let conf = ebbtide_nova_service::read_conf(&args.config_file, &args.config_dir)
         .map_err(ManageError::NovaService)?;
-    let bar = if context.output.may_draw() {
-        ProgressBar::new(0).with_message("compute nodes")
-    } else {
-        ProgressBar::hidden()
-    };
-    let progress = |done, all| {
-        bar.set_length(all as u64);
-        bar.set_position(done as u64);
-    };
-    let mut report = audit::read(&conf, progress)
+    let bar = node_bar(context);
+    let mut report = audit::read(&conf, bar.progress())
         .await
         .map(|p| audit::compare(&p));
     if report
@@ -79,18 +71,42 @@ pub async fn run(context: &mut Context, args: AuditArgs) -> Result<(), CliError>
         // The three are not read at one moment: what is true a little later, too, is no step that
         // was seen half done.
         tokio::time::sleep(SECOND_LOOK).await;
-        let again = audit::read(&conf, progress)
+        let again = audit::read(&conf, bar.progress())
             .await
             .map(|p| audit::compare(&p));
         report = report.and_then(|report| Ok(report.confirmed_by(&again?)));
     }
-    bar.finish_and_clear();
+    bar.finish();
     let report = report.map_err(ManageError::NovaService)?;
     if let Some(path) = &args.metrics {
         textfile::write(path, report.findings.iter().map(|found| found.code))?;
     }
     show(context, &report)?;
     verdict(report.findings.len())
+}
+
+/// Shows how many compute nodes were read.
+pub(super) struct NodeBar(ProgressBar);
+
+pub(super) fn node_bar(context: &Context) -> NodeBar {
+    NodeBar(match context.output.may_draw() {
+        true => ProgressBar::new(0).with_message("compute nodes"),
+        false => ProgressBar::hidden(),
+    })
+}
+
+impl NodeBar {
+    pub(super) fn progress(&self) -> impl Fn(usize, usize) {
+        let bar = self.0.clone();
+        move |done, all| {
+            bar.set_length(all as u64);
+            bar.set_position(done as u64);
+        }
+    }
+
+    pub(super) fn finish(&self) {
+        self.0.finish_and_clear();
+    }
 }
 
 /// An exit code that scripts can use.

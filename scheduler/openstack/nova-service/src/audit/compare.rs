@@ -4,6 +4,7 @@ use super::AuditReport;
 use crate::preemption::{Preemption, PreemptionState, ReplyWhen};
 use ebbtide_bus::QueueUse;
 use ebbtide_model::GroupId;
+use ebbtide_model::record::RestoreMark;
 use ebbtide_nova_cloud::Allocations;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,6 +52,8 @@ pub struct Migration {
 #[derive(Debug, Clone)]
 pub struct PreemptionRow {
     pub id: Uuid,
+    /// One more with every write.
+    pub version: i64,
     /// Nova's request id.
     pub request_id: String,
     /// The scheduler that drives it.
@@ -90,6 +93,8 @@ pub struct AuditSnapshot {
     pub migrations: BTreeMap<Uuid, Migration>,
     /// The ledger's open rows.
     pub rows: Vec<PreemptionRow>,
+    /// The ledger was restored from a backup and is not reconciled yet.
+    pub restored: Option<RestoreMark>,
     /// Server groups that have a disruption budget, and whether Nova has them.
     pub budgeted_groups: BTreeMap<GroupId, bool>,
     /// The first row of each table beside the ledger's own that cannot be read.
@@ -129,6 +134,7 @@ pub fn compare(picture: &AuditSnapshot) -> AuditReport {
     budgets(picture, &mut findings);
     unreadable(picture, &mut findings);
     removed_agents(picture, &mut findings);
+    restored(picture, &mut findings);
     findings.sort();
     AuditReport {
         hosts: picture.hosts.len(),
@@ -140,7 +146,7 @@ pub fn compare(picture: &AuditSnapshot) -> AuditReport {
 }
 
 /// What each consumer holds, by provider.
-fn held(picture: &AuditSnapshot) -> BTreeMap<Uuid, Allocations> {
+pub(crate) fn held(picture: &AuditSnapshot) -> BTreeMap<Uuid, Allocations> {
     let mut held: BTreeMap<Uuid, Allocations> = BTreeMap::new();
     for (provider, host) in &picture.hosts {
         for (consumer, amounts) in &host.consumers {
@@ -507,6 +513,18 @@ fn removed_agents(picture: &AuditSnapshot, findings: &mut Vec<Disagreement>) {
             next: "stop the agent and delete its login at the broker, then: ebbtide host remove HOST",
         });
     }
+}
+
+fn restored(picture: &AuditSnapshot, findings: &mut Vec<Disagreement>) {
+    findings.extend(picture.restored.map(|mark| Disagreement {
+        code: "EB-AUDIT-016",
+        subject: "ledger".to_owned(),
+        what: format!(
+            "it was restored from a backup (marked at {}) and is not reconciled with Placement and Nova; no server is preempted",
+            mark.at
+        ),
+        next: "ebbtide-manage reconcile --config-file /etc/nova/nova.conf",
+    }));
 }
 
 fn records(picture: &AuditSnapshot) -> impl Iterator<Item = (&PreemptionRow, &Preemption)> {

@@ -7,10 +7,12 @@ mod compare;
 mod read;
 mod tables;
 
+pub(crate) use compare::held;
 pub use compare::{
     AuditServer, AuditSnapshot, Disagreement, Host, Migration, PreemptionRow, UnreadableRow,
     compare,
 };
+pub(crate) use read::AuditSources;
 pub use read::read;
 
 use serde::Serialize;

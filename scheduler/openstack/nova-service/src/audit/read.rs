@@ -9,6 +9,7 @@ use crate::configure;
 use crate::error::NovaServiceError;
 use crate::upgrade_check::agent_queues;
 use ebbtide_bus::QueueUse;
+use ebbtide_model::record::RestoreMark;
 use ebbtide_model::{BudgetScope, GroupId};
 use ebbtide_nova_db::{Instance, InstanceDetail, NovaDb};
 use ebbtide_nova_objects::nova_conf::NovaConf;
@@ -32,42 +33,91 @@ pub async fn read(
     conf: &NovaConf,
     progress: impl Fn(usize, usize),
 ) -> Result<AuditSnapshot, NovaServiceError> {
-    // The ledger comes first: a preemption that it does not show yet is younger than the other
-    // reads, and appears there as a task of its server.
-    let LedgerPicture {
-        rows,
-        groups,
-        mut unreadable,
-    } = ledger(conf).await?;
-    unreadable.extend(match configure::ledger_database(conf)? {
-        Some(config) => tables::unreadable(&config).await?,
-        None => Vec::new(),
-    });
-    let nova = NovaDb::connect(&configure::databases(conf)?).await?;
-    nova.cells().await?;
-    let (mut picture, nodes) = nova_side(&nova).await?;
-    picture.rows = rows;
-    picture.unreadable = unreadable;
-    picture.removed_agents = removed_agents(conf, &nova).await?;
-    for group in groups {
-        let exists = nova.group(&group.to_string()).await?.is_some();
-        picture.budgeted_groups.insert(group, exists);
-    }
-    nova.close().await;
-    let (auth, session, adapter) = configure::placement(conf)?;
-    let placement = Placement::new(Session::new(auth, session)?, adapter)?;
-    let (all, mut done) = (nodes.len(), 0);
-    let mut reads = stream::iter(nodes)
-        .map(|(provider, name)| read_host(&placement, provider, name))
-        .buffer_unordered(AT_ONCE);
-    while let Some(read) = reads.try_next().await? {
-        done += 1;
-        progress(done, all);
-        if let Some((provider, host)) = read {
-            picture.hosts.insert(provider, host);
+    let sources = AuditSources::open(conf).await?;
+    let picture = async {
+        let mut picture = sources.read(progress).await?;
+        if let Some(config) = configure::ledger_database(conf)? {
+            picture
+                .unreadable
+                .extend(tables::unreadable(&config).await?);
         }
+        picture.removed_agents = removed_agents(conf, &sources.nova).await?;
+        Ok(picture)
+    };
+    let picture = picture.await;
+    sources.close().await;
+    picture
+}
+
+/// The three, open.
+pub(crate) struct AuditSources {
+    /// `None`: none is configured.
+    pub(crate) ledger: Option<Ledger>,
+    pub(crate) nova: NovaDb,
+    pub(crate) placement: Placement,
+}
+
+impl AuditSources {
+    pub(crate) async fn open(conf: &NovaConf) -> Result<Self, NovaServiceError> {
+        let ledger = match configure::ledger_database(conf)? {
+            Some(config) => Some(Ledger::open(&config).await?),
+            None => None,
+        };
+        let nova = NovaDb::connect(&configure::databases(conf)?).await?;
+        let (auth, session, adapter) = configure::placement(conf)?;
+        Ok(Self {
+            ledger,
+            nova,
+            placement: Placement::new(Session::new(auth, session)?, adapter)?,
+        })
     }
-    Ok(picture)
+
+    pub(crate) async fn close(self) {
+        if let Some(ledger) = self.ledger {
+            ledger.close().await;
+        }
+        self.nova.close().await;
+    }
+
+    /// Everything but what only nova.conf names: other tables, and the broker.
+    pub(crate) async fn read(
+        &self,
+        progress: impl Fn(usize, usize),
+    ) -> Result<AuditSnapshot, NovaServiceError> {
+        // The ledger comes first: a preemption that it does not show yet is younger than the other
+        // reads, and appears there as a task of its server.
+        let LedgerPicture {
+            rows,
+            groups,
+            unreadable,
+            restored,
+        } = match &self.ledger {
+            Some(ledger) => read_ledger(ledger).await?,
+            None => LedgerPicture::default(),
+        };
+        let nova = &self.nova;
+        nova.cells().await?;
+        let (mut picture, nodes) = nova_side(nova).await?;
+        picture.rows = rows;
+        picture.unreadable = unreadable;
+        picture.restored = restored;
+        for group in groups {
+            let exists = nova.group(&group.to_string()).await?.is_some();
+            picture.budgeted_groups.insert(group, exists);
+        }
+        let (all, mut done) = (nodes.len(), 0);
+        let mut reads = stream::iter(nodes)
+            .map(|(provider, name)| read_host(&self.placement, provider, name))
+            .buffer_unordered(AT_ONCE);
+        while let Some(read) = reads.try_next().await? {
+            done += 1;
+            progress(done, all);
+            if let Some((provider, host)) = read {
+                picture.hosts.insert(provider, host);
+            }
+        }
+        Ok(picture)
+    }
 }
 
 /// The queues that agents of removed hosts still have. None if the broker cannot be asked: an
@@ -104,19 +154,16 @@ struct LedgerPicture {
     groups: BTreeSet<GroupId>,
     /// Rows of servers that come back which no scheduler can read.
     unreadable: Vec<UnreadableRow>,
+    /// It was restored from a backup and is not reconciled yet.
+    restored: Option<RestoreMark>,
 }
 
-async fn ledger(conf: &NovaConf) -> Result<LedgerPicture, NovaServiceError> {
-    let Some(url) = &conf.ebbtide.connection else {
-        return Ok(Default::default());
-    };
-    let store = configure::ledger(url)?;
-    let ledger = Ledger::open(&store).await?;
+async fn read_ledger(ledger: &Ledger) -> Result<LedgerPicture, NovaServiceError> {
+    let restored = ledger.restore_mark().await?;
     let owners = ledger.owners().await?;
     let open = ledger.open_rows().await?;
     let budgets = ledger.budgets().await?;
     let kept = ledger.comebacks().await?;
-    ledger.close().await;
     let unreadable = kept.into_iter().filter_map(|row| {
         let read = serde_json::from_value::<RetainedServer>(row.document);
         read.err().map(|error| UnreadableRow {
@@ -133,6 +180,7 @@ async fn ledger(conf: &NovaConf) -> Result<LedgerPicture, NovaServiceError> {
     let now = ebbtide_runtime::clock::now();
     let rows = open.into_iter().map(|row| PreemptionRow {
         id: row.id,
+        version: row.version,
         request_id: row.request_id,
         is_driven: owners
             .iter()
@@ -149,6 +197,7 @@ async fn ledger(conf: &NovaConf) -> Result<LedgerPicture, NovaServiceError> {
         rows: rows.collect(),
         groups,
         unreadable: unreadable.collect(),
+        restored,
     })
 }
 

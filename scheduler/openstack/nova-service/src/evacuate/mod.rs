@@ -33,6 +33,8 @@ pub(crate) use self::headroom::AheadResult;
 pub(crate) use self::lifetimes::RestingServers;
 #[cfg(test)]
 pub(crate) use self::lifetimes::end_of_lifetime;
+#[cfg(test)]
+pub(crate) use self::preempting::register;
 pub(crate) use self::preempting::{LedgerUnavailable, PreemptionDriver};
 pub(crate) use self::victim::{json_of, victim};
 use crate::Tasks;

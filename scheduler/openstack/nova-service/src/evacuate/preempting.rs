@@ -14,7 +14,7 @@ use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, BusLogins};
 use ebbtide_nova_objects::nova_conf::NovaConf;
 use ebbtide_runtime::clock;
 use ebbtide_store::StoreConfig;
-use ebbtide_store::ledger::{FinishedMark, Ledger};
+use ebbtide_store::ledger::{FinishedMark, Ledger, Owner};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OnceCell;
@@ -78,7 +78,7 @@ impl PreemptionDriver {
             async move {
                 let register = || async {
                     let ledger = Ledger::open(&store).await?;
-                    let owner = ledger.register(&name).await?;
+                    let owner = register(&ledger, &name).await?;
                     Ok::<_, NovaServiceError>(Evacuations::new(
                         facts, ledger, owner, bus, prefix, policy, tasks, metrics,
                     ))
@@ -216,6 +216,21 @@ impl PreemptionDriver {
             evacuations.shared.ledger.close().await;
         }
     }
+}
+
+/// Registers at a ledger that does not wait to be reconciled after a restore. The scheduler of a
+/// held ledger is as one whose ledger is away: it answers requests and preempts no server.
+pub(crate) async fn register(ledger: &Ledger, name: &str) -> Result<Owner, NovaServiceError> {
+    let held = match ledger.restore_mark().await {
+        Ok(None) => ledger.register(name).await.map_err(NovaServiceError::from),
+        Ok(Some(mark)) => Err(NovaServiceError::LedgerHeld { at: mark.at }),
+        Err(error) => Err(error.into()),
+    };
+    if held.is_err() {
+        // The next try opens its own connections.
+        ledger.close().await;
+    }
+    held
 }
 
 /// Preemptions of a ledger that are under way, oldest first, and those that ended in the last so

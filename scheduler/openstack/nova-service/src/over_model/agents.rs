@@ -121,10 +121,19 @@ impl Agent {
 
     /// The victim of a notice lives on.
     pub(super) async fn spared(&self, notice: &Notice) {
-        self.says(Body::Spared(Spared {
+        self.lets_live(&Spare {
             evacuation_id: notice.evacuation_id,
-            host: self.host.clone(),
             server_id: notice.server_id,
+        })
+        .await;
+    }
+
+    /// The server of a spare lives on.
+    pub(super) async fn lets_live(&self, spare: &Spare) {
+        self.says(Body::Spared(Spared {
+            evacuation_id: spare.evacuation_id,
+            host: self.host.clone(),
+            server_id: spare.server_id,
         }))
         .await;
     }

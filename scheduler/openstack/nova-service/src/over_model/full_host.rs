@@ -132,6 +132,11 @@ impl FullHost {
         }
     }
 
+    /// Where the ledger is.
+    pub(super) fn ledger_url(&self) -> String {
+        self.ledger_url.clone()
+    }
+
     /// What a scheduler knows of the cloud when it starts.
     pub(super) async fn facts(&self) -> Facts {
         facts(&self.bench.nova, &self.bench.placement, Options::default()).await

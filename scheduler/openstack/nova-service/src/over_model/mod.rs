@@ -27,6 +27,7 @@ mod preemptions;
 mod quota;
 mod reclaims;
 mod removals;
+mod restored;
 mod shadow;
 mod single_scheduler;
 mod swaps;

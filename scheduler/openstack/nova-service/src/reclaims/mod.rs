@@ -37,7 +37,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Schedulers that write one row at the same moment take turns.
 const TRIES: u32 = 16;
 /// With this the reasons begin that a reclaim gives to Nova.
-const RECLAIMED_BY: &str = "reclaimed by ";
+pub(crate) const RECLAIMED_BY: &str = "reclaimed by ";
 
 /// Takes hosts back and returns them. Cheap to clone.
 #[derive(Clone)]

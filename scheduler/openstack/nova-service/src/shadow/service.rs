@@ -9,17 +9,19 @@ use crate::decisions::{DecisionOptions, Decisions};
 use crate::error::NovaServiceError;
 use crate::evacuate::{Evacuations, PreemptionDriver};
 use crate::facts::{Database, Facts};
+use crate::logins;
 use crate::market::Market;
 use crate::metrics::Metrics;
 use crate::pages::{self, Pages};
 use crate::plugins::NovaServicePlugins;
 use crate::quota::{LimitSource, Quota};
-use crate::run::{open_facts, patiently};
+use crate::run::{Reloaded, open_facts, patiently};
 use crate::select::Selector;
 use crate::settings::SelectSettings;
 use ebbtide_bus::{InProcessBroker, QueuePrefix};
 use ebbtide_nova_cloud::Cloud;
 use ebbtide_nova_objects::nova_conf::NovaConf;
+use ebbtide_service_manager::reload::Logins;
 use ebbtide_store::ledger::Ledger;
 use oslo_messaging::{AckMode, RpcServer, ServerOptions, ServerRole, Target, Transport};
 use std::sync::Arc;
@@ -40,6 +42,10 @@ pub struct ShadowService {
     /// What waits for nova-scheduler's answers. It ends before what records them.
     answers: Tasks,
     tasks: Tasks,
+    /// With which it was started.
+    conf: NovaConf,
+    /// What SIGHUP renews.
+    logins: Logins<NovaConf>,
 }
 
 impl ShadowService {
@@ -67,10 +73,11 @@ impl ShadowService {
         let tasks = Tasks::new(stop);
         let (broker, messaging) = configure::messaging(conf)?;
         let transport = Transport::start(&broker, messaging, &conf.general.control_exchange)?;
-        let (facts, plugins, _) =
-            open_facts(conf, configure::ledger_database(conf)?, &tasks).await?;
-        let metrics = Metrics::default();
         let store = configure::ledger(url)?;
+        // One login for all that is in this database.
+        options.store.url = store.url.clone();
+        let (facts, plugins, _) = open_facts(conf, Some(store.clone()), &tasks).await?;
+        let metrics = Metrics::default();
         let ledger = patiently(&tasks, "the ledger", || async {
             Ok(Ledger::open(&store).await?)
         })
@@ -115,6 +122,10 @@ impl ShadowService {
             .follow(settings.placement_list_every, &tasks);
         Database::follow(&facts.database, &tasks);
         idle::start(&facts, &decisions, &tasks);
+        let mut logins = Logins::default();
+        logins::of_transports(&mut logins, std::slice::from_ref(&transport));
+        logins::of_facts(&mut logins, &facts, None);
+        logins::of_ledger(&mut logins, &store);
         let counts = facts.read(Cloud::counts);
         tracing::info!(
             hosts = counts.hosts,
@@ -131,7 +142,25 @@ impl ShadowService {
             plugins,
             answers,
             tasks,
+            conf: conf.clone(),
+            logins,
         })
+    }
+
+    /// The logins that a reload renews, for those that are not this service's.
+    pub fn logins_mut(&mut self) -> &mut Logins<NovaConf> {
+        &mut self.logins
+    }
+
+    /// SIGHUP: as [`NovaService::reload`](crate::NovaService::reload).
+    pub async fn reload(&self, conf: Result<NovaConf, NovaServiceError>) {
+        let parts = Reloaded {
+            running: &self.conf,
+            logins: &self.logins,
+            facts: &self.facts,
+            plugins: &self.plugins,
+        };
+        parts.reload(conf).await;
     }
 
     /// Stops: reads no more copies, and records what is known.

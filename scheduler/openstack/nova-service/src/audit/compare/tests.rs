@@ -62,6 +62,7 @@ fn row(record: Option<Preemption>) -> PreemptionRow {
         victims: victims.collect(),
         newcomers: newcomers.collect(),
         id: Uuid::from_u128(0x30),
+        version: 1,
         request_id: "req-1".to_owned(),
         owner: "scheduler1".to_owned(),
         is_driven: true,
