@@ -16,7 +16,7 @@ pub use host::{AllocationCandidate, HostState, InstanceFacts, Metric, Service};
 pub use numa::{
     InstanceNumaCell, InstanceNumaTopology, NetworkMetadata, NumaCell, NumaTopology, PagesTopology,
 };
-pub use pci::{PciPool, PciRequest};
+pub use pci::{PciDevice, PciPool, PciRequest};
 pub use request::{
     Destination, Flavor, InstanceGroup, RequestGroup, RequestLevelParams, RequestSpec,
 };

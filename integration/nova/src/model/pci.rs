@@ -31,3 +31,22 @@ pub struct PciRequest {
     /// `required`, `legacy`, `preferred`, `socket`.
     pub numa_policy: Option<String>,
 }
+
+/// A device of a host that an instance holds (`PciDevice`), as far as pools tell devices apart.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PciDevice {
+    /// For example `0000:81:00.0`.
+    pub address: String,
+    /// Address of the PF that a VF belongs to.
+    pub parent_addr: Option<String>,
+    /// Vendor, four hex digits.
+    pub vendor_id: String,
+    /// Product, four hex digits.
+    pub product_id: String,
+    /// `type-PCI`, `type-PF`, `type-VF`, `vdpa`.
+    pub dev_type: String,
+    /// NUMA cell; `None` if unknown.
+    pub numa_node: Option<i64>,
+    /// `parent_ifname` of its `extra_info`.
+    pub parent_ifname: Option<String>,
+}

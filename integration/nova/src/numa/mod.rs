@@ -2,7 +2,8 @@
 //!
 //! [`fit`] tries the arrangements of host cells in Nova's order and takes the first that holds:
 //! page sizes, memory, CPUs with their thread siblings, the emulator's own CPU, PCI devices near
-//! by, networks near by. [`usage_with`] says what the host's cells look like afterwards.
+//! by, networks near by. [`usage_with`] says what the host's cells look like afterwards, and
+//! [`usage_without`] what they look like once a guest has left.
 //!
 //! Nova changes the guest's topology while it tries: a symbolic page size becomes the size of the
 //! first cell that was looked at, a guest cell takes the number of the host cell that it was last
@@ -23,4 +24,4 @@ mod usage;
 
 pub use consume::consume;
 pub use fit::{NumaFitLimits, PciNeeds, fit};
-pub use usage::usage_with;
+pub use usage::{usage_with, usage_without};

@@ -90,7 +90,7 @@ impl NumaCell {
         self.mempages.iter().map(|pages| pages.size_kb).min()
     }
 
-    /// The cell's pages once a guest cell uses some.
+    /// The cell's pages once a guest cell uses some (`sign` 1) or has given them back (-1).
     ///
     /// # Errors
     /// `IndexError` if neither the guest nor the host names a page size, `ZeroDivisionError` for
@@ -98,6 +98,7 @@ impl NumaCell {
     pub(super) fn pages_with(
         &self,
         guest: &InstanceNumaCell,
+        sign: i64,
     ) -> Result<Vec<PagesTopology>, NovaException> {
         let size = match guest.pagesize {
             Some(size) if size != 0 => size,
@@ -120,7 +121,7 @@ impl NumaCell {
                 // Nova divides as floating point and cuts off what is left when it stores the
                 // number.
                 let added = guest.memory.saturating_mul(KIB_PER_MIB) as f64 / pages.size_kb as f64;
-                let used = (pages.used as f64 + added).max(0.0) as i64;
+                let used = (pages.used as f64 + added * sign as f64).max(0.0) as i64;
                 Ok(PagesTopology {
                     used,
                     ..pages.clone()

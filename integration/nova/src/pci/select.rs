@@ -4,7 +4,7 @@ use super::affinity::near;
 use super::spec::{every, means_yes};
 use super::stats::{Free, total};
 use crate::fault::NovaException;
-use crate::model::{NumaTopology, PciRequest};
+use crate::model::{NumaTopology, PciPool, PciRequest};
 use std::collections::BTreeMap;
 
 /// What besides the request decides about pools.
@@ -57,6 +57,22 @@ pub(super) fn select<'a>(
         return Ok(Vec::new());
     }
     Ok(left)
+}
+
+/// How many devices of a host could serve a request, wherever they are: no fewer than Nova finds.
+#[must_use]
+pub fn usable(pools: &[PciPool], request: &PciRequest) -> i64 {
+    let free = pools.iter().enumerate().map(|(place, pool)| Free {
+        place,
+        pool,
+        count: pool.count,
+    });
+    let mut left: Vec<Free<'_>> = free
+        .filter(|free| free.pool.matches_spec(request))
+        .collect();
+    unless_requested(&mut left, request, "type-PF");
+    unless_requested(&mut left, request, "vdpa");
+    total(&left)
 }
 
 /// Drops devices of a type that no alternative names. Compared with case, unlike the match of the
