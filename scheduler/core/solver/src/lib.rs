@@ -37,6 +37,7 @@
 //!    everything else; `ties` then orders equals.
 //!
 //! [`solve_any`] takes a need that can be met in several ways, as by one NUMA cell or another.
+//! [`solve_judged`] takes a need of which only another component can say whether a set meets it.
 //! [`solve_joint`] chooses hosts and victims for several instances at once.
 //! [`solve_set`] takes a cost that is more than a sum, such as fairness over projects.
 //!
@@ -55,6 +56,7 @@ mod error;
 mod greedy;
 mod grouped;
 mod joint;
+mod judged;
 mod model;
 mod monotone;
 mod node;
@@ -76,6 +78,7 @@ pub use joint::{
     HostProblem, HostShare, Hosts, JointOutcome, JointProblem, JointSolution, MAX_JOINT,
     solve_joint,
 };
+pub use judged::solve_judged;
 pub use outcome::{CoverResult, Infeasible, SearchLimits, Solution, Stats};
 pub use problem::{Budgets, MAX_CANDIDATES, NO_BUDGET, Problem, TOTAL_AGE_LIMIT_MS};
 pub use set_cost::{Groups, NO_GROUP, SetCost, SetScratch, solve_set};

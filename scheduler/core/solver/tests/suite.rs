@@ -9,6 +9,7 @@ mod common;
 mod hard;
 mod joint;
 mod joint_mip;
+mod judged;
 mod malformed;
 mod mip;
 mod properties;
