@@ -45,7 +45,7 @@ pub(crate) struct CheckedRequest<'a> {
     pub(crate) group: Option<&'a ServerGroup>,
     /// The only hosts that may be used, if another component (in OpenStack mode Nova's filters) has
     /// selected them.
-    pub(crate) eligible: Option<&'a EligibleHosts>,
+    pub(crate) eligible: Option<&'a EligibleHosts<'a>>,
     /// The hosts that may be used. Unlike forced ones they have to pass all filters.
     pub(crate) only: Option<BTreeSet<HostIndex>>,
     /// How many instances are placed in one step: all of them under affinity, where one host has to
@@ -79,7 +79,7 @@ impl<'a> CheckedRequest<'a> {
         table: &'a HostTable,
         request: &'a PlacementRequest,
         properties: &'a FlavorProperties,
-        eligible: Option<&'a EligibleHosts>,
+        eligible: Option<&'a EligibleHosts<'a>>,
     ) -> Result<Self, EngineError> {
         let group = match request.group_id {
             Some(id) => Some(table.group(id).ok_or(EngineError::UnknownGroup(id))?),
@@ -112,7 +112,7 @@ impl<'a> CheckedRequest<'a> {
     pub(crate) fn for_eligible(
         table: &'a HostTable,
         request: &'a EligibleRequest,
-        eligible: &'a EligibleHosts,
+        eligible: &'a EligibleHosts<'a>,
     ) -> Self {
         Self {
             server_ids: &request.server_ids,

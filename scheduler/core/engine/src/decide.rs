@@ -132,6 +132,10 @@ pub(crate) fn attempt<'a>(
     let slots: Vec<Slot> = victims().map(|(slot, _)| *slot).collect();
     let surcharge = tools.search.surcharge_of(&state, &slots)?;
     explanation.surcharge = surcharge.to_units();
+    if least.is_none() && state.host_needs().is_some() && ask.steps() > 1 {
+        // Each has the cheapest victims after those before it; all together may have cheaper ones.
+        least = Some(EvictionCost::ZERO);
+    }
     if let Some(least) = least {
         let sum = victims().fold(surcharge.micros(), |sum, (_, cost)| {
             sum.saturating_add(cost.micros())

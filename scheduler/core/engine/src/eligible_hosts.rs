@@ -4,6 +4,7 @@
 //! rules of a server group come as two values: the largest number of instances of the request that
 //! each host may get, and whether all instances have to go to one host.
 
+use crate::host_needs::HostNeeds;
 use crate::table::HostIndex;
 use crate::{HostTable, InstancePhase};
 use ebbtide_model::host_set::HostSet;
@@ -52,16 +53,17 @@ pub struct EligibleDecision {
 
 /// The hosts that a request may use, and the instances that it must spare.
 #[derive(Debug, Clone)]
-pub struct EligibleHosts {
+pub struct EligibleHosts<'n> {
     hosts: HostSet,
     weights: Vec<f64>,
     /// How many instances of the request each host may get; empty: any number.
     most: Vec<u32>,
     together: bool,
     spared: HashSet<ServerId>,
+    needs: Option<&'n dyn HostNeeds>,
 }
 
-impl EligibleHosts {
+impl<'n> EligibleHosts<'n> {
     /// No host of a table yet.
     #[must_use]
     pub fn none(table: &HostTable) -> Self {
@@ -71,6 +73,7 @@ impl EligibleHosts {
             most: Vec::new(),
             together: false,
             spared: HashSet::new(),
+            needs: None,
         }
     }
 
@@ -101,6 +104,15 @@ impl EligibleHosts {
     /// An instance that is no victim of this request.
     pub fn spare(&mut self, id: ServerId) {
         self.spared.insert(id);
+    }
+
+    /// The request needs more of a host than amounts, and this judges it.
+    pub fn judge_by(&mut self, needs: &'n dyn HostNeeds) {
+        self.needs = Some(needs);
+    }
+
+    pub(crate) fn host_needs(&self) -> Option<&'n dyn HostNeeds> {
+        self.needs
     }
 
     pub(crate) fn hosts(&self) -> &HostSet {

@@ -215,7 +215,7 @@ impl Engine {
         table: &HostTable,
         budgets: &Budgets,
         request: &EligibleRequest,
-        eligible: &EligibleHosts,
+        eligible: &EligibleHosts<'_>,
         now: Timestamp,
         seed: u64,
     ) -> Result<EligibleDecision, EngineError> {
@@ -237,7 +237,7 @@ impl Engine {
         table: &HostTable,
         budgets: &Budgets,
         request: &PlacementRequest,
-        (eligible, only): (Option<&EligibleHosts>, Option<BTreeSet<HostIndex>>),
+        (eligible, only): (Option<&EligibleHosts<'_>>, Option<BTreeSet<HostIndex>>),
         now: Timestamp,
         seed: u64,
         id: DecisionId,

@@ -53,7 +53,8 @@ pub(crate) enum JointPlacement {
 }
 
 /// Whether what is left of a request is placed together: with the policy that promises the least
-/// cost, and where there is something to join.
+/// cost, and where there is something to join. What another component judges is placed one after
+/// another.
 pub(crate) fn applies(
     tools: &Tools<'_>,
     state: &DecisionState<'_>,
@@ -61,7 +62,8 @@ pub(crate) fn applies(
     tier: Tier,
 ) -> bool {
     let tiered = tools.engine.config().policy == RankingPolicy::Tiered;
-    tiered && state.ask.bundle == 1 && left > 1 && tier == Tier::Evicts
+    let sums = state.host_needs().is_none();
+    tiered && sums && state.ask.bundle == 1 && left > 1 && tier == Tier::Evicts
 }
 
 /// Places `count` more instances on the hosts that pass the filters, none of which has room.

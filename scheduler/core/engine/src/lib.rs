@@ -23,7 +23,9 @@ mod error;
 mod explain;
 mod fast;
 mod filters;
+mod host_needs;
 mod joint;
+mod judged;
 pub mod papers;
 mod plugins;
 mod price;
@@ -33,6 +35,7 @@ mod set_cost;
 mod share;
 mod state;
 mod table;
+mod victim_columns;
 mod victims;
 
 pub use budgets::Budgets;
@@ -40,6 +43,7 @@ pub use config::{EngineConfig, PluginFailure, RankingPolicy, WeigherConfig, defa
 pub use eligible_hosts::{EligibleDecision, EligibleHosts, EligibleRequest, HostNumber};
 pub use engine::Engine;
 pub use error::EngineError;
+pub use host_needs::{HostNeeds, NeedColumns};
 pub use reclaim::{HostEviction, HostReclaim};
 #[cfg(test)]
 mod tests;

@@ -58,9 +58,11 @@ pub(crate) fn fits_now(state: &DecisionState<'_>, host: HostIndex, count: usize)
     let full = |need: &crate::checked_request::ResourceDemand<'_>| {
         need.columns.map_or(0, |c| c.free_full(host))
     };
-    state
-        .ask
-        .needs
-        .iter()
+    let amounts = state.ask.needs.iter();
+    // The instances count as placed already.
+    let needs = state.needs_on(host, wanted - state.placed_on(host));
+    amounts
+        .into_iter()
         .all(|need| wanted * need.amount <= full(need))
+        && needs.is_none_or(|needs| needs.fits(&[]))
 }

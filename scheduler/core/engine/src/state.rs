@@ -161,7 +161,8 @@ impl<'a> DecisionState<'a> {
             .sum()
     }
 
-    fn placed(&self, host: HostIndex) -> i64 {
+    /// How many instances of the request were placed on a host.
+    pub(crate) fn placed_on(&self, host: HostIndex) -> i64 {
         self.pending(host).map_or(0, |p| p.placed)
     }
 
@@ -170,14 +171,14 @@ impl<'a> DecisionState<'a> {
         let placed = if self.ask.preemptible() {
             0
         } else {
-            self.placed(host)
+            self.placed_on(host)
         };
         need.columns.map_or(0, |c| c.free_normal(host)) - placed * need.amount
     }
 
     /// Free in h_f. A victim still takes its room.
     pub(crate) fn free_full(&self, host: HostIndex, need: &ResourceDemand<'_>) -> i64 {
-        need.columns.map_or(0, |c| c.free_full(host)) - self.placed(host) * need.amount
+        need.columns.map_or(0, |c| c.free_full(host)) - self.placed_on(host) * need.amount
     }
 
     /// Free capacity once all instances that are leaving are gone. `position` is that of the need.

@@ -16,14 +16,14 @@ use crate::candidates::{Candidate, ShapeFacts, is_protected, learn, may_leave};
 use crate::plugins::{DecideFailure, FailedPlugins};
 use crate::set_cost::{BatchColumns, Surcharge, surcharge};
 use crate::state::DecisionState;
-use crate::table::{HostIndex, InstanceRow, Slot};
+use crate::table::{HostIndex, Slot};
+use crate::victim_columns::{Columns, frees_nothing};
 use crate::{Engine, EngineError};
 use ebbtide_cost_api::{CostModule, MAX_COST};
 use ebbtide_solver::{
-    Budgets, CoverResult, EvictionCost, Groups, HostProblem, Infeasible, MAX_CANDIDATES, Problem,
-    Scratch, SearchLimits, SetCost, SetScratch, TOTAL_AGE_LIMIT_MS, lower_bound, solve, solve_set,
+    EvictionCost, Groups, HostProblem, MAX_CANDIDATES, Scratch, SearchLimits, SetCost, SetScratch,
+    lower_bound, solve, solve_set,
 };
-use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::cell::RefCell;
 
@@ -71,21 +71,6 @@ pub(crate) enum VictimSearchResult {
     Undecided(EvictionCost),
 }
 
-/// The problem of one host as columns, filled anew for each host.
-#[derive(Debug, Default)]
-struct Columns {
-    slots: Vec<Slot>,
-    deficit: SmallVec<[i64; 4]>,
-    resources: Vec<i64>,
-    costs: Vec<EvictionCost>,
-    ages_ms: Vec<u64>,
-    uuids: Vec<u128>,
-    keys: Vec<u32>,
-    projects: Vec<u32>,
-    /// A host with more candidates than the solver takes was cut.
-    truncated: bool,
-}
-
 /// The victim search of one attempt to decide.
 #[derive(Debug, Default)]
 pub(crate) struct VictimSearch {
@@ -94,13 +79,13 @@ pub(crate) struct VictimSearch {
     /// Where costs are worked out host by host: the period, of which they are the used part.
     period_ms: Option<u64>,
     candidates: Vec<Candidate>,
-    shapes: Vec<ShapeFacts>,
-    columns: Columns,
+    pub(crate) shapes: Vec<ShapeFacts>,
+    pub(crate) columns: Columns,
     scratch: Scratch,
-    set_scratch: SetScratch,
+    pub(crate) set_scratch: SetScratch,
     /// Not known until the costs are.
-    surcharge: Option<Surcharge>,
-    nodes_left: u64,
+    pub(crate) surcharge: Option<Surcharge>,
+    pub(crate) nodes_left: u64,
 }
 
 impl VictimSearch {
@@ -232,7 +217,7 @@ impl VictimSearch {
             if may_leave(state, row) {
                 let facts = &mut self.shapes[row.shape as usize];
                 learn(facts, state, row.shape);
-                if facts.amounts.iter().all(|amount| *amount <= 0) {
+                if frees_nothing(state, row, &facts.amounts) {
                     continue;
                 }
                 let age_ms = u64::try_from(row.age_millis(state.now)).unwrap_or(0);
@@ -312,6 +297,10 @@ impl VictimSearch {
     /// A cost that no victim set of this host can undercut; [`EvictionCost::MAX`] if it has none.
     pub(crate) fn bound(&mut self, state: &DecisionState<'_>, host: HostIndex) -> EvictionCost {
         self.load(state, host, state.ask.bundle);
+        if let Some(needs) = state.needs_on(host, state.ask.bundle) {
+            self.columns.demand(state, host, needs);
+            return self.columns.judged_bound(state);
+        }
         lower_bound(&self.columns.problem(state, None))
     }
 
@@ -329,6 +318,9 @@ impl VictimSearch {
             max_nodes: self.nodes_left,
             ..SearchLimits::DEFAULT
         };
+        if let Some(needs) = state.needs_on(host, count) {
+            return self.solve_judged(state, host, needs, cutoff, limits);
+        }
         let problem = self.columns.problem(state, cutoff);
         let internal = |error| {
             let name = state.table.host_name(host);
@@ -391,6 +383,12 @@ impl VictimSearch {
         }
         self.load(state, host, state.ask.bundle);
         let width = state.ask.needs.len();
+        let judged = state.needs_on(host, state.ask.bundle).and_then(|needs| {
+            let mut gone = state.leaving_for_placed(host);
+            gone.extend(state.ids(&self.columns.slots));
+            let refused = !needs.fits(&gone);
+            refused.then(|| needs.needs.reason(needs.host, needs.count, &gone))
+        });
         let mut problems: Vec<String> = Vec::new();
         for (position, need) in state.ask.needs.iter().enumerate() {
             let missing = self.columns.deficit[position];
@@ -403,6 +401,7 @@ impl VictimSearch {
                 ));
             }
         }
+        problems.extend(judged.filter(|reason| !reason.is_empty()));
         let protected = state
             .table
             .slots_on(host)
@@ -416,7 +415,7 @@ impl VictimSearch {
     }
 
     /// Fills the columns with the problem of `count` more instances on a host.
-    fn load(&mut self, state: &DecisionState<'_>, host: HostIndex, count: i64) {
+    pub(crate) fn load(&mut self, state: &DecisionState<'_>, host: HostIndex, count: i64) {
         self.columns.clear();
         self.columns.deficit = state.deficit(host, count);
         if let Some(period_ms) = self.period_ms.filter(|_| self.ranges.is_empty()) {
@@ -450,7 +449,7 @@ impl VictimSearch {
             }
             let facts = &mut self.shapes[row.shape as usize];
             learn(facts, state, row.shape);
-            if facts.amounts.iter().all(|amount| *amount <= 0) {
+            if frees_nothing(state, row, &facts.amounts) {
                 continue;
             }
             candidates += 1;
@@ -464,114 +463,5 @@ impl VictimSearch {
             self.columns.add(state, &candidate, row, &facts.amounts);
         }
         self.columns.hold_ages(candidates);
-    }
-}
-
-impl Columns {
-    fn clear(&mut self) {
-        self.slots.clear();
-        self.resources.clear();
-        self.costs.clear();
-        self.ages_ms.clear();
-        self.uuids.clear();
-        self.keys.clear();
-        self.projects.clear();
-        self.truncated = false;
-    }
-
-    /// One more, if it helps.
-    fn add(
-        &mut self,
-        state: &DecisionState<'_>,
-        candidate: &Candidate,
-        row: &InstanceRow,
-        amounts: &[i64],
-    ) {
-        let mut pairs = amounts.iter().zip(&self.deficit);
-        let helps = pairs.any(|(a, d)| *a > 0 && *d > 0);
-        if !helps || state.is_taken(candidate.slot) {
-            return;
-        }
-        if self.slots.len() == MAX_CANDIDATES {
-            self.truncated = true;
-            return;
-        }
-        self.slots.push(candidate.slot);
-        self.resources.extend_from_slice(amounts);
-        self.costs.push(candidate.cost);
-        self.ages_ms.push(candidate.age_ms);
-        self.uuids.push(candidate.id.0.as_u128());
-        self.projects.push(row.project);
-        if !state.unlimited() {
-            self.keys.extend_from_slice(&state.budget_keys(row));
-        }
-    }
-
-    /// Only beyond 35,700 years of all candidates together is an age ever cut.
-    fn hold_ages(&mut self, candidates: usize) {
-        let limit = TOTAL_AGE_LIMIT_MS / u64::try_from(candidates.max(1)).unwrap_or(1);
-        self.ages_ms
-            .iter_mut()
-            .for_each(|age| *age = limit.min(*age));
-    }
-
-    /// What the solver's answer means for the table's instances.
-    fn verdict(&self, outcome: CoverResult<'_>) -> VictimSearchResult {
-        let whole = !self.truncated;
-        match outcome {
-            CoverResult::Solved(solution) => {
-                let victim = |&at: &u32| (self.slots[at as usize], self.costs[at as usize]);
-                VictimSearchResult::Found(Eviction {
-                    victims: solution.victims.iter().map(victim).collect(),
-                    cost: solution.cost,
-                    optimal: solution.optimal && whole,
-                    lower_bound: if whole {
-                        solution.lower_bound
-                    } else {
-                        EvictionCost::ZERO
-                    },
-                })
-            }
-            CoverResult::NotNeeded => VictimSearchResult::Found(Eviction {
-                victims: Vec::new(),
-                cost: EvictionCost::ZERO,
-                optimal: true,
-                lower_bound: EvictionCost::ZERO,
-            }),
-            _ if !whole => VictimSearchResult::Undecided(EvictionCost::ZERO),
-            CoverResult::NotBetter => VictimSearchResult::NotBetter,
-            CoverResult::Infeasible(Infeasible::NotEnough) => {
-                VictimSearchResult::Impossible(ShortageReason::NotEnough)
-            }
-            CoverResult::Infeasible(Infeasible::Budgets) => {
-                VictimSearchResult::Impossible(ShortageReason::Budgets)
-            }
-            CoverResult::Undecided { lower_bound } => VictimSearchResult::Undecided(lower_bound),
-        }
-    }
-
-    fn problem<'a>(
-        &'a self,
-        state: &'a DecisionState<'_>,
-        cutoff: Option<EvictionCost>,
-    ) -> Problem<'a> {
-        let budgets = if state.unlimited() {
-            Budgets::NONE
-        } else {
-            Budgets {
-                limits: state.limits(),
-                keys_per_candidate: 2,
-                keys: &self.keys,
-            }
-        };
-        Problem {
-            deficit: &self.deficit,
-            resources: &self.resources,
-            costs: &self.costs,
-            ages_ms: &self.ages_ms,
-            uuids: &self.uuids,
-            budgets,
-            cutoff,
-        }
     }
 }

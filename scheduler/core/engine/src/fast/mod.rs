@@ -43,7 +43,7 @@ pub(crate) fn step(
     pipeline: &Pipeline,
 ) -> Result<PlacementStep, DecideFailure> {
     let usable = tools.fast && tools.engine.config().policy == RankingPolicy::Tiered;
-    let wanted = survey::wanted(state).filter(|_| usable);
+    let wanted = survey::wanted(state).filter(|_| usable && state.host_needs().is_none());
     match wanted {
         Some(wanted) => tiered(tools, state, pipeline, &wanted),
         None => simple(tools, state, pipeline),
@@ -263,7 +263,8 @@ pub(crate) fn alternates(
     taken: &[HostIndex],
     many: usize,
 ) -> Result<Vec<HostIndex>, DecideFailure> {
-    let wanted = survey::wanted(state).filter(|_| tools.fast);
+    let sums = state.host_needs().is_none();
+    let wanted = survey::wanted(state).filter(|_| tools.fast && sums);
     let mut hosts = match wanted {
         Some(wanted) => {
             let full = |hosts: &HostSet| fitting(hosts, &wanted, state, survey::FULL, Tier::Room);

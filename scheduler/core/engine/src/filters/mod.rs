@@ -236,7 +236,7 @@ impl Pipeline {
 
 /// Keeps the hosts that external filters (in OpenStack mode Nova's) have selected. The explanation
 /// lists this as one step.
-fn keep_eligible(passed: &mut FilteredHosts, eligible: &EligibleHosts) {
+fn keep_eligible(passed: &mut FilteredHosts, eligible: &EligibleHosts<'_>) {
     let number = |set: &HostSet| u32::try_from(set.count()).unwrap_or(u32::MAX);
     let before = number(&passed.hosts);
     passed.hosts.keep(eligible.hosts());

@@ -24,6 +24,7 @@ use crate::state::DecisionState;
 use crate::table::HostIndex;
 use crate::victims::{Eviction, ShortageReason, VictimSearch};
 use crate::{Engine, RankingPolicy};
+use ebbtide_model::ServerId;
 use ebbtide_model::decision::Weight;
 use ebbtide_solver::EvictionCost;
 
@@ -56,12 +57,17 @@ impl RankedCandidate {
             .needs
             .iter()
             .all(|n| state.free_full(host, n) >= n.amount * count);
-        let tier = if room {
+        let fits = |gone: &[ServerId]| {
+            let needs = state.needs_on(host, count);
+            needs.is_none_or(|needs| needs.fits(gone))
+        };
+        let tier = if room && fits(&[]) {
             Tier::Room
         } else if state
             .deficit(host, count)
             .iter()
             .all(|missing| *missing <= 0)
+            && fits(&state.leaving_for_placed(host))
         {
             Tier::Waits
         } else {

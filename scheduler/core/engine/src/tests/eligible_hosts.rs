@@ -5,7 +5,7 @@ use crate::{Budgets, EligibleHosts, EligibleRequest, Engine, EngineConfig, HostT
 use ebbtide_model::{Decision, DecisionId, PlacementRequest, RequestTrace, Resources};
 use uuid::Uuid;
 
-fn eligible(table: &HostTable, hosts: &[(&str, f64)]) -> EligibleHosts {
+fn eligible(table: &HostTable, hosts: &[(&str, f64)]) -> EligibleHosts<'static> {
     let mut eligible = EligibleHosts::none(table);
     for (host, weight) in hosts {
         eligible.insert(table.host_number(host).unwrap(), *weight);
@@ -14,7 +14,7 @@ fn eligible(table: &HostTable, hosts: &[(&str, f64)]) -> EligibleHosts {
 }
 
 /// What both ways of deciding say, which is the same.
-fn decide(table: &HostTable, request: &PlacementRequest, eligible: &EligibleHosts) -> Decision {
+fn decide(table: &HostTable, request: &PlacementRequest, eligible: &EligibleHosts<'_>) -> Decision {
     let amounts = EligibleRequest {
         server_ids: request.server_ids.clone(),
         project_id: request.project_id.clone(),
