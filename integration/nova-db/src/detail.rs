@@ -5,6 +5,7 @@ use crate::cell::{CellDb, InstanceDetail, padded, places};
 use crate::error::NovaDbError;
 use crate::pool::DatabasePool;
 use crate::row::instance::Instance;
+use crate::row::pci::{self, HeldDevice};
 use sea_orm::Value;
 use std::collections::HashMap;
 
@@ -37,10 +38,14 @@ impl CellDb {
                     Ok(Vec::new())
                 }
             };
-            let (metadata, images, groups) = tokio::try_join!(
+            let with_devices = chunk.iter();
+            let with_devices = with_devices.filter(|i| i.has_pci_requests && !i.deleted);
+            let with_devices: Vec<String> = with_devices.map(|i| i.uuid.clone()).collect();
+            let (metadata, images, groups, devices) = tokio::try_join!(
                 self.pairs("instance_metadata", "ebbtide:", &uuids),
                 images,
-                group_uuids(&self.api, &uuids)
+                group_uuids(&self.api, &uuids),
+                self.devices(&with_devices)
             )?;
             for (uuid, name, value) in metadata {
                 // The collation may not tell upper from lower case.
@@ -59,6 +64,17 @@ impl CellDb {
                     chunk[*place]
                         .image_properties
                         .insert(name.to_owned(), value);
+                }
+            }
+            for (uuid, device) in devices {
+                if let Some(place) = places.get(&uuid) {
+                    let known = &mut chunk[*place].pci_devices;
+                    if let Ok(list) = known {
+                        match device {
+                            Ok(device) => list.push(device),
+                            Err(problem) => *known = Err(problem),
+                        }
+                    }
                 }
             }
             for (uuid, group) in groups {
@@ -90,6 +106,25 @@ impl CellDb {
                 let uuid = row.try_get_by_index(0);
                 uuid.map_err(|error| self.pool.unreadable(TABLE, &error))
             })
+            .collect()
+    }
+
+    /// The devices of instances, by address.
+    async fn devices(&self, uuids: &[String]) -> Result<Vec<HeldDevice>, NovaDbError> {
+        const TABLE: &str = "pci_devices";
+        if uuids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let values = padded(uuids.iter().cloned().map(Value::from));
+        let sql = format!(
+            "SELECT {} FROM {TABLE} p WHERE p.instance_uuid IN ({}) AND p.deleted = 0 \
+             AND p.status IN ('claimed', 'allocated') ORDER BY p.address",
+            pci::device_columns(self.pool.dialect()),
+            places(values.len())
+        );
+        let rows = self.pool.rows("read PCI devices", &sql, values).await?;
+        rows.iter()
+            .map(|row| pci::device(row).map_err(|error| self.pool.unreadable(TABLE, &error)))
             .collect()
     }
 

@@ -7,7 +7,7 @@ use ebbtide_nova::fault::NovaException;
 use ebbtide_nova::fields::{
     dict, get, integer, key, map, nullable_integer, nullable_string, string,
 };
-use ebbtide_nova::model::{Flavor, OrderedMap};
+use ebbtide_nova::model::{Flavor, OrderedMap, PciDevice};
 use ebbtide_nova::python::{Value as Python, json};
 use sea_orm::{DbErr, QueryResult};
 use serde_json::Value;
@@ -64,10 +64,13 @@ pub struct Instance {
     pub flavor: Option<Arc<InstanceFlavor>>,
     /// Its root disk is a volume: it has no image of its own.
     pub boots_from_volume: bool,
-    /// Has a NUMA topology (pinned CPUs, huge pages).
-    pub has_numa_topology: bool,
+    /// Its NUMA topology (pinned CPUs, huge pages) as JSON: an `InstanceNUMATopology`.
+    pub numa_topology: Option<String>,
     /// Has PCI devices.
     pub has_pci_requests: bool,
+    /// The devices that are claimed for it or allocated to it, by address, or why a row cannot be
+    /// read. Read only if it has PCI requests.
+    pub pci_devices: Result<Vec<PciDevice>, String>,
     /// UUID of its server group.
     pub server_group: Option<String>,
     /// Metadata whose keys begin with `ebbtide:`.
@@ -117,7 +120,7 @@ pub(crate) fn columns(dialect: Dialect) -> String {
     columns.push(dialect.truth("i.locked"));
     columns.push(dialect.truth("(i.image_ref IS NULL OR i.image_ref = '')"));
     columns.push("e.flavor".to_owned());
-    columns.push(dialect.truth("(e.numa_topology IS NOT NULL)"));
+    columns.push("e.numa_topology".to_owned());
     columns.push(
         dialect.truth("(e.pci_requests IS NOT NULL AND e.pci_requests NOT IN ('', '[]', 'null'))"),
     );
@@ -156,7 +159,7 @@ impl RawInstance {
         let locked = columns.truth()?;
         let boots_from_volume = columns.truth()?;
         let flavor = columns.text()?;
-        let (has_numa_topology, has_pci_requests) = (columns.truth()?, columns.truth()?);
+        let (numa_topology, has_pci_requests) = (columns.text()?, columns.truth()?);
         let gone = deleted || hidden || vm_state.as_deref() == Some("deleted");
         let instance = Instance {
             uuid,
@@ -178,8 +181,9 @@ impl RawInstance {
             locked,
             flavor: None,
             boots_from_volume,
-            has_numa_topology,
+            numa_topology,
             has_pci_requests,
+            pci_devices: Ok(Vec::new()),
             server_group: None,
             metadata: BTreeMap::new(),
             image_properties: BTreeMap::new(),
@@ -210,7 +214,8 @@ impl RawInstance {
             &flavor,
         )
             .hash(&mut hasher);
-        (has_numa_topology, has_pci_requests, &instance.project_id).hash(&mut hasher);
+        let held = (&instance.numa_topology, has_pci_requests);
+        (held, &instance.project_id).hash(&mut hasher);
         let at = [created_at, updated_at, deleted_at]
             .into_iter()
             .flatten()

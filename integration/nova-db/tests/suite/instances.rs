@@ -82,11 +82,11 @@ async fn an_instance_comes_with_flavor_metadata_image_and_group(cloud: CloudData
     assert_eq!(instance.vm_state.as_deref(), Some("active"));
     assert_eq!(
         (
-            instance.has_numa_topology,
+            instance.numa_topology.as_deref(),
             instance.has_pci_requests,
             instance.locked
         ),
-        (false, false, false)
+        (None, false, false)
     );
     let specs = instance
         .flavor
