@@ -2,8 +2,9 @@
 //! data.
 
 use ebbtide_nova::hosts::ComputeRow;
-use ebbtide_nova::model::{Flavor, Service};
+use ebbtide_nova::model::{Flavor, InstanceNumaTopology, PciDevice, Service};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use uuid::Uuid;
 
 /// What a consumer holds: amounts by resource class, by provider.
@@ -104,6 +105,30 @@ pub struct ProviderLine {
     pub root: Uuid,
 }
 
+/// What a server holds of its host besides amounts of resource classes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HeldResources {
+    /// `instance_extra.numa_topology`, as it was fitted on the host.
+    pub numa_topology: Option<InstanceNumaTopology>,
+    /// The devices that are claimed for it or allocated to it.
+    pub pci_devices: Vec<PciDevice>,
+    /// Why they are not known, in words. Such a server is no victim of a request for cells or
+    /// devices.
+    pub fault: Option<String>,
+}
+
+/// What is known of a server's [`HeldResources`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum HeldFacts {
+    /// Not read: what was known before stays.
+    #[default]
+    NotRead,
+    /// It holds nothing besides amounts.
+    Nothing,
+    /// It holds these.
+    Held(Arc<HeldResources>),
+}
+
 /// A server, from its row in a cell's `instances` and the related tables.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct InstanceRecord {
@@ -137,6 +162,8 @@ pub struct InstanceRecord {
     pub group: Option<Uuid>,
     /// `system_metadata` keys `image_*` without the prefix; empty if not read.
     pub image_properties: BTreeMap<String, serde_json::Value>,
+    /// NUMA cells and PCI devices.
+    pub held: HeldFacts,
 }
 
 /// A consumer of a provider (`GET /resource_providers/{uuid}/allocations`, 1.28 and later).

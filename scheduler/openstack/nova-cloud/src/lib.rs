@@ -35,8 +35,8 @@ pub use error::CloudError;
 pub use expected::ExpectedInstances;
 pub use explain::SchedulingRecord;
 pub use facts::{
-    Allocations, CellFacts, ComputeFacts, Consumer, HostRef, InstanceRecord, Inventory,
-    ProviderFacts, ProviderLine, ServiceFacts,
+    Allocations, CellFacts, ComputeFacts, Consumer, HeldFacts, HeldResources, HostRef,
+    InstanceRecord, Inventory, ProviderFacts, ProviderLine, ServiceFacts,
 };
 pub use flavor::preemptible_properties;
 pub use one_pass::OnePass;

@@ -1,7 +1,7 @@
 //! Servers: where they are, and whether they may be evicted.
 
 use super::Cloud;
-use crate::facts::InstanceRecord;
+use crate::facts::{HeldFacts, InstanceRecord};
 use crate::flavor::{PreemptibleTerms, believed_resources, terms};
 use ebbtide_nova::model::InstanceFacts;
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,8 +56,13 @@ impl CloudInstance {
 
 impl Cloud {
     /// Adds or updates a server: its host, flavor, task, times.
-    pub fn put_instance(&mut self, record: InstanceRecord) {
+    pub fn put_instance(&mut self, mut record: InstanceRecord) {
         let uuid = record.uuid;
+        if record.held == HeldFacts::NotRead
+            && let Some(known) = self.instances.get(&uuid)
+        {
+            record.held.clone_from(&known.record.held);
+        }
         let before = self
             .instances
             .get(&uuid)
@@ -228,7 +233,7 @@ impl Cloud {
     }
 
     /// The compute node of a server.
-    pub(super) fn node_of(&self, record: &InstanceRecord) -> Option<Uuid> {
+    pub(crate) fn node_of(&self, record: &InstanceRecord) -> Option<Uuid> {
         let nodes = self.nodes_of.get(record.host.as_ref()?)?;
         let mut nodes = nodes.iter().copied();
         match &record.node {

@@ -68,6 +68,7 @@ impl Cloud {
             grace: terms.grace.unwrap_or(self.settings.grace),
             launched_at: instance.record.launched_at,
             cost,
+            frees: Vec::new(),
         })
     }
 

@@ -2,6 +2,7 @@
 //! choice of victims.
 
 use super::group::{GroupRule, here};
+use super::needs::FilterNeeds;
 use super::{
     NoPlan, NoPlanReason, PlanOptions, PlanRules, PlannedInstance, PreemptionPlan, SecondBest,
 };
@@ -18,6 +19,7 @@ use ebbtide_nova::model::{HostState, RequestSpec};
 use ebbtide_nova::schedule::{ScheduleCall, SortedHosts, availability_zone};
 use ebbtide_nova::states::{HostStateList, HostStates};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use uuid::Uuid;
 
 /// A request that is being planned.
@@ -27,6 +29,8 @@ pub(super) struct RequestPlanner<'a> {
     pub(super) spec: RequestSpec,
     pub(super) uuids: Vec<Uuid>,
     resources: BTreeMap<String, u64>,
+    /// NUMA cells and PCI devices, if the request needs any.
+    needs: Option<FilterNeeds<'a>>,
     /// The hosts after Nova's filters.
     states: HostStates,
     pub(super) sorted: SortedHosts,
@@ -161,8 +165,16 @@ impl Cloud {
             hosts,
             layout: self.layout,
         };
+        let needs = FilterNeeds::of(self, &spec);
+        // The needs are judged by the victims that leave, and no weigher looks at them.
+        let plain = needs.is_some().then(|| RequestSpec {
+            numa_topology: None,
+            pci_requests: Some(Vec::new()),
+            ..spec.clone()
+        });
+        let filtered = plain.as_ref().unwrap_or(&spec);
         let (states, sorted) = self
-            .sort_once(&spec, &candidates, now, expected, rules.options)
+            .sort_once(filtered, &candidates, now, expected, rules.options)
             .map_err(|fault| {
                 no(
                     NoPlanReason::Filtered,
@@ -195,6 +207,7 @@ impl Cloud {
             spec,
             uuids,
             resources,
+            needs,
             states,
             sorted,
             alternates: 0,
@@ -249,9 +262,14 @@ impl RequestPlanner<'_> {
     }
 
     /// The hosts that passed, with Nova's weights and the limits of the server group.
-    fn eligible(&self, rule: GroupRule, options: &PlanOptions) -> EligibleHosts {
+    fn eligible(&self, rule: GroupRule, options: &PlanOptions) -> EligibleHosts<'_> {
         let table = &self.cloud.victims;
         let mut eligible = EligibleHosts::none(table);
+        if let Some(needs) = &self.needs {
+            eligible.judge_by(needs);
+        }
+        let evacuated = self.needs.as_ref().map(FilterNeeds::evacuated);
+        let evacuated = evacuated.unwrap_or_default();
         let several = self.uuids.len() > 1;
         let members = self.members();
         // An invalid number in the rule has already failed the request in the filter.
@@ -270,6 +288,9 @@ impl RequestPlanner<'_> {
             let Some(number) = self.cloud.numbers.get(*place).copied().flatten() else {
                 continue;
             };
+            if evacuated.contains(place) {
+                continue;
+            }
             let here = match (rule, most) {
                 (GroupRule::WithMembers(_), _) | (_, Some(_)) => here(&members, self.state(*place)),
                 _ => 0,
@@ -344,11 +365,11 @@ impl RequestPlanner<'_> {
         for placement in &placements {
             instances.push(self.instance(placement).ok_or_else(lost)?);
             for victim in &placement.victims {
-                victims.push(
-                    self.cloud
-                        .victim(victim.server_id.0, victim.cost)
-                        .ok_or_else(lost)?,
-                );
+                let planned = self.cloud.victim(victim.server_id.0, victim.cost);
+                let mut planned = planned.ok_or_else(lost)?;
+                let needs = self.needs.as_ref();
+                planned.frees = needs.map_or_else(Vec::new, |needs| needs.freed(planned.uuid));
+                victims.push(planned);
             }
         }
         let cost = victims.iter().map(|victim| victim.cost).sum::<f64>() + explanation.surcharge;
@@ -361,6 +382,7 @@ impl RequestPlanner<'_> {
             gap: explanation.gap,
             second: second(&explanation),
             explanation,
+            judged: self.needs.is_some().then(|| Arc::new(self.spec.clone())),
             shadow: None,
             trait_changes: self.cloud.trait_changes(),
         })
@@ -417,7 +439,10 @@ impl RequestPlanner<'_> {
         SelectedHost {
             candidate: Some(candidate(host.uuid, &self.resources)),
             host,
-            limits: state.numa_limits,
+            limits: match &self.needs {
+                Some(needs) => needs.limits(state),
+                None => state.numa_limits,
+            },
             availability_zone: availability_zone(
                 state,
                 &self.cloud.options().default_availability_zone,

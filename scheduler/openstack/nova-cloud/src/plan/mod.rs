@@ -2,6 +2,8 @@
 
 mod group;
 mod make;
+mod needs;
+mod needs_columns;
 mod verify;
 
 use crate::expected::ExpectedInstances;
@@ -11,7 +13,8 @@ use crate::shadow::ShadowChoice;
 use ebbtide_engine::{Budgets, Engine};
 use ebbtide_model::flavor::InterruptionBehaviour;
 use ebbtide_model::{Explanation, Seconds};
-use ebbtide_nova::model::{AllocationCandidate, Options};
+use ebbtide_nova::model::{AllocationCandidate, Options, RequestSpec};
+use std::sync::Arc;
 use uuid::Uuid;
 
 /// Limits of a plan besides the cloud itself.
@@ -88,6 +91,8 @@ pub struct PlannedVictim {
     pub launched_at: Option<i64>,
     /// What its loss costs the provider, in the cost module's unit.
     pub cost: f64,
+    /// The NUMA cells and PCI devices that it frees, in words. Empty if the request needs none.
+    pub frees: Vec<String>,
 }
 
 /// The runner-up: the second-best host for an instance of the request.
@@ -120,6 +125,9 @@ pub struct PreemptionPlan {
     pub second: Option<SecondBest>,
     /// The explanation, for operators: it names other tenants' servers.
     pub explanation: Explanation,
+    /// The request, if it needs NUMA cells or PCI devices: [`Cloud::verify`](crate::Cloud::verify)
+    /// judges the hosts again.
+    pub judged: Option<Arc<RequestSpec>>,
     /// The comparison with plugins in shadow; see [`PlanOptions::compared`].
     pub shadow: Option<ShadowChoice>,
     /// [`Cloud::trait_changes`](crate::Cloud::trait_changes) when the plan was made.

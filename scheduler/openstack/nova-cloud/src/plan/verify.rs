@@ -1,5 +1,6 @@
 //! Verifies a plan against the consumers that Placement has just listed.
 
+use super::needs::FilterNeeds;
 use super::{PlannedVictim, PreemptionPlan, ProviderSnapshot, VerifyResult};
 use crate::cloud::Cloud;
 use crate::facts::{Allocations, Consumer};
@@ -86,12 +87,26 @@ impl Cloud {
                 freed.insert(victim.uuid, gives.collect());
             }
             let free = self.free_after_claims(plan, provider, &told.consumers)?;
+            let judged = plan
+                .judged
+                .as_ref()
+                .and_then(|spec| FilterNeeds::of(self, spec));
+            let count = plan.instances.iter();
+            let count = count.filter(|instance| instance.host.uuid == provider);
+            let count = u32::try_from(count.count()).unwrap_or(u32::MAX);
+            let is_accepted = |spared: Option<Uuid>| {
+                let gone = freed.keys().filter(|uuid| Some(**uuid) != spared);
+                let gone: Vec<Uuid> = gone.copied().collect();
+                let judged = judged.as_ref();
+                judged.is_none_or(|needs| needs.accepts(provider, count, &gone))
+            };
             let fits_without = |spared: Option<Uuid>| {
-                free.iter().all(|(class, free)| {
+                let amounts = free.iter().all(|(class, free)| {
                     let gone = freed.iter().filter(|(uuid, _)| Some(**uuid) != spared);
                     let gives: i64 = gone.filter_map(|(_, gives)| gives.get(class)).sum();
                     free.saturating_add(gives) >= 0
-                })
+                });
+                amounts && is_accepted(spared)
             };
             if !fits_without(None) {
                 return Err(format!("the room on {provider} is not enough any more"));

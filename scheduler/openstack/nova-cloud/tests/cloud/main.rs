@@ -18,6 +18,7 @@ mod following;
 mod groups;
 mod kit;
 mod lifetimes;
+mod needs;
 mod offering;
 mod one_pass;
 mod planning;

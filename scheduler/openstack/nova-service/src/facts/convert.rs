@@ -1,8 +1,12 @@
 //! Converts rows of Nova's databases to the input of the cloud in memory.
 
 use ebbtide_nova::model::Flavor;
-use ebbtide_nova_cloud::{CellFacts, ComputeFacts, InstanceRecord, ServiceFacts};
+use ebbtide_nova_cloud::{
+    CellFacts, ComputeFacts, HeldFacts, HeldResources, InstanceRecord, ServiceFacts,
+};
 use ebbtide_nova_db::{CellMapping, ComputeNode, Instance, NovaService};
+use ebbtide_nova_objects::read_numa_topology;
+use std::sync::Arc;
 use uuid::Uuid;
 
 pub(super) fn cell(cell: &CellMapping) -> CellFacts {
@@ -64,7 +68,39 @@ pub(super) fn instance(row: &Instance) -> Option<InstanceRecord> {
             .as_deref()
             .and_then(|group| Uuid::parse_str(group).ok()),
         image_properties: row.image_properties.clone(),
+        held: held(row),
     })
+}
+
+/// What a server holds of NUMA cells and PCI devices.
+fn held(row: &Instance) -> HeldFacts {
+    if row.numa_topology.is_none() && !row.has_pci_requests {
+        return HeldFacts::Nothing;
+    }
+    let topology = row.numa_topology.as_deref().map(|text| {
+        let value = ebbtide_nova_objects::parse(text);
+        value.and_then(|value| read_numa_topology(&value))
+    });
+    let (numa_topology, no_topology) = match topology.transpose() {
+        Ok(topology) => (topology, None),
+        Err(error) => {
+            let text = format!("its NUMA topology cannot be read: {error}");
+            (None, Some(text))
+        }
+    };
+    let (pci_devices, no_devices) = match &row.pci_devices {
+        Ok(devices) if devices.is_empty() && row.has_pci_requests => {
+            let text = "Nova has no device for its PCI requests";
+            (Vec::new(), Some(text.to_owned()))
+        }
+        Ok(devices) => (devices.clone(), None),
+        Err(problem) => (Vec::new(), Some(problem.clone())),
+    };
+    HeldFacts::Held(Arc::new(HeldResources {
+        numa_topology,
+        pci_devices,
+        fault: no_topology.or(no_devices),
+    }))
 }
 
 /// A flavor built from the row's amounts, for a server without a flavor: it occupies capacity all
@@ -101,5 +137,6 @@ pub(super) fn told_instance(told: &ebbtide_nova_objects::Instance) -> Option<Ins
         locked: false,
         group: None,
         image_properties: told.facts().image_properties,
+        held: HeldFacts::NotRead,
     })
 }
