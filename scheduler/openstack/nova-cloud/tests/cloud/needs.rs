@@ -11,7 +11,7 @@ use ebbtide_nova::model::{
 use ebbtide_nova::{filtering, numa};
 use ebbtide_nova_cloud::{
     Cloud, CloudSettings, Consumer, HeldFacts, HeldResources, InstanceRecord, NoPlan, NoPlanReason,
-    PlanOptions, PreemptionPlan, ProviderTruth, VerifyResult,
+    PlanOptions, PreemptionPlan, ProviderSnapshot, VerifyResult,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -257,7 +257,7 @@ fn a_plan_for_a_device_is_verified_with_the_filters() {
             ("DISK_GB".to_owned(), 40),
         ]),
     });
-    let truth = [ProviderTruth {
+    let truth = [ProviderSnapshot {
         provider: kit::node(0),
         generation: 1,
         consumers: consumers.collect(),
