@@ -65,10 +65,10 @@ pub struct Args {
     /// end: for the health check of a container.
     #[arg(long, conflicts_with = "check_config")]
     pub health: bool,
-    /// Mark the database as restored from a backup, and end: the region's, or with --config-file the
-    /// ledger of an OpenStack. Schedulers then decide nothing (of an OpenStack: preempt no server)
-    /// until `ebbtide-manage reconcile --apply`. Do this before the first scheduler starts on a
-    /// restored database.
+    /// Mark the database as restored from a backup, and end: the region's, or with --config-file
+    /// the ledger of an OpenStack. Schedulers then decide nothing (of an OpenStack: preempt no
+    /// server) until `ebbtide-manage reconcile --apply`. Do this before the first scheduler starts
+    /// on a restored database.
     #[arg(long, conflicts_with_all = ["check_config", "health", "shadow"])]
     pub restored: bool,
 }

@@ -1,5 +1,5 @@
-//! `compute_nodes.pci_stats` (`nova/objects/pci_device_pool.py`, `from_pci_stats`) and `pci_devices`
-//! (`nova/objects/pci_device.py`).
+//! `compute_nodes.pci_stats` (`nova/objects/pci_device_pool.py`, `from_pci_stats`) and
+//! `pci_devices` (`nova/objects/pci_device.py`).
 
 use super::primitive::fields;
 use crate::dialect::{Dialect, RowReader};

@@ -1,6 +1,6 @@
-//! The operator's weighers, cost modules and filters in OpenStack mode. `[ebbtide] plugins` of nova.conf
-//! names a file with them, which the scheduler reads when it starts and again on SIGHUP. Changes
-//! that operators make through the API are in the ledger's database, for all schedulers.
+//! The operator's weighers, cost modules and filters in OpenStack mode. `[ebbtide] plugins` of
+//! nova.conf names a file with them, which the scheduler reads when it starts and again on SIGHUP.
+//! Changes that operators make through the API are in the ledger's database, for all schedulers.
 
 use crate::Tasks;
 use crate::configure;

@@ -284,8 +284,8 @@ impl NovaService {
     }
 }
 
-/// What SIGHUP renews, of a scheduler and of a shadow: the logins, the cells, the operator's plugins
-/// and the choice of the cost module. Other changes of nova.conf apply at the next start.
+/// What SIGHUP renews, of a scheduler and of a shadow: the logins, the cells, the operator's
+/// plugins and the choice of the cost module. Other changes of nova.conf apply at the next start.
 pub(crate) struct Reloaded<'a> {
     /// With which it was started.
     pub(crate) running: &'a NovaConf,
