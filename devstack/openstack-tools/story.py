@@ -576,8 +576,9 @@ def a_budget_protects_a_project(stage):
 
 @chapter
 def room_before_it_is_asked_for(stage):
-    """[ebbtide] headroom: a preemptible server leaves before a normal one needs its capacity, and no
-    more than one; its owner releases it before its grace period is over; the next one is warned."""
+    """[ebbtide] headroom: a preemptible server leaves before a normal one needs its capacity, and
+    no more than one; its owner releases it before its grace period is over; the next one is
+    warned."""
     cloud = stage.cloud
     specs = {'ebbtide:preemptible': 'true', 'ebbtide:grace_seconds': '300'}
     flavor = cloud.flavor('large.patient', 4, 8000, 80, specs)

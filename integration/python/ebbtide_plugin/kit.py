@@ -30,8 +30,8 @@ class Request:
         self.preemptible = preemptible
         # What one instance takes, by resource class.
         self.resources = dict(resources or {})
-        # flavor, image_id, group_policy, extra_spec:KEY, scheduler_hint:KEY. What is not known is not
-        # there.
+        # flavor, image_id, group_policy, extra_spec:KEY, scheduler_hint:KEY. What is not known is
+        # not there.
         self.properties = dict(properties or {})
 
 

@@ -3,9 +3,9 @@
     ebbtide-nova-weighers --listen unix:/run/ebbtide/nova.sock --config-file /etc/nova/nova.conf \\
         --weigher nova.scheduler.weights.ram.RAMWeigher --filter my.module.MyFilter
 
-A weigher or filter gets what it would get in Nova: HostState and RequestSpec objects of the installed Nova,
-filled with what Ebbtide knows of its hosts. What it does not know stays as Nova has it for a host
-that has told nothing: pci_stats, numa_topology, metrics, cpu_info, host_ip.
+A weigher or filter gets what it would get in Nova: HostState and RequestSpec objects of the
+installed Nova, filled with what Ebbtide knows of its hosts. What it does not know stays as Nova has
+it for a host that has told nothing: pci_stats, numa_topology, metrics, cpu_info, host_ip.
 """
 import argparse
 import importlib
