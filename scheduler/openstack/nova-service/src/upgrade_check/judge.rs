@@ -18,7 +18,7 @@ pub fn judge(facts: &UpgradeFacts) -> Vec<CheckResult> {
     match &facts.nova {
         Ok(nova) => results.extend([
             cells(nova),
-            release(nova, facts.deciding_as),
+            release(nova, facts.deciding_as, facts.release_is_named),
             computes(nova),
         ]),
         Err(error) => results.push(failure("Nova's databases", error.clone(), DATABASES)),
@@ -119,7 +119,7 @@ fn cells(nova: &NovaFacts) -> CheckResult {
     }
 }
 
-fn release(nova: &NovaFacts, deciding_as: u32) -> CheckResult {
+fn release(nova: &NovaFacts, deciding_as: u32, is_named: bool) -> CheckResult {
     let check = "Release of Nova";
     let next = "set [ebbtide] nova_release to the major version of the cloud's Nova";
     let Some(shown) = nova.release else {
@@ -131,11 +131,12 @@ fn release(nova: &NovaFacts, deciding_as: u32) -> CheckResult {
     let version = shown.service_version;
     let details =
         format!("services of version {version}; the scheduler decides as Nova {deciding_as}");
-    if shown.major() != deciding_as {
+    // Services of several releases can have the same version.
+    if NovaRelease::of_major(deciding_as).service_version != shown.service_version {
         let details = format!("{details}, and the records show Nova {}", shown.major());
         return warning(check, details, "correct or unset [ebbtide] nova_release");
     }
-    match shown.doubt() {
+    match shown.doubt().filter(|_| !is_named) {
         None => success(check, details),
         Some(doubt) => warning(check, doubt, next),
     }

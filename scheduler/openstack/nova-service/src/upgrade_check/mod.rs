@@ -45,6 +45,8 @@ pub struct UpgradeFacts {
     pub differences: CheckInput<Vec<String>>,
     /// The major version of Nova that the scheduler would decide as.
     pub deciding_as: u32,
+    /// Whether `[ebbtide] nova_release` names it. Else the services' records show it.
+    pub release_is_named: bool,
     /// The grace period of flavors that say nothing.
     pub default_grace: Seconds,
 }

@@ -54,6 +54,7 @@ pub async fn read(conf: &NovaConf, progress: impl Fn(&str)) -> UpgradeFacts {
         agents,
         differences,
         deciding_as,
+        release_is_named: conf.ebbtide.nova_release.is_some(),
         default_grace: configure::cloud(conf).grace,
     }
 }

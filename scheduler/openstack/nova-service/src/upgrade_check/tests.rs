@@ -28,6 +28,7 @@ fn ready() -> UpgradeFacts {
         agents: Some(Ok(hosts.map(|host| (host, Some(reader))).into())),
         differences: Ok(Vec::new()),
         deciding_as: 26,
+        release_is_named: false,
         default_grace: Seconds(60),
     }
 }
@@ -146,6 +147,22 @@ fn a_release_that_is_not_the_operators_word_is_named() {
     assert!(other.details.contains("Nova 26"), "{other:?}");
     let unknown = after("Release of Nova", |facts| nova(facts).release = None);
     assert_eq!(unknown.result, Verdict::Warning);
+}
+
+#[test]
+fn services_of_three_releases_are_in_doubt_until_the_operator_names_one() {
+    let of = |deciding_as: u32, named: bool| {
+        after("Release of Nova", |facts| {
+            nova(facts).release = Some(NovaRelease::of_version(66));
+            facts.deciding_as = deciding_as;
+            facts.release_is_named = named;
+        })
+    };
+    assert_eq!(of(29, false).result, Verdict::Warning);
+    for release in 27..=29 {
+        assert_eq!(of(release, true).result, Verdict::Success, "{release}");
+    }
+    assert_eq!(of(30, true).result, Verdict::Warning);
 }
 
 #[test]
