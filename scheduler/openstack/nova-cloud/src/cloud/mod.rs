@@ -159,7 +159,7 @@ pub struct Cloud {
     /// Compute nodes by service's host.
     pub(crate) nodes_of: HashMap<String, BTreeSet<Uuid>>,
     pub(crate) providers: HashMap<Uuid, Provider>,
-    /// How often traits or aggregates of a provider were found changed.
+    /// How often a provider was found with other traits or without an aggregate that it was in.
     pub(crate) trait_changes: u64,
     /// Providers that are no compute nodes: children, and those that share.
     pub(crate) others: BTreeSet<Uuid>,

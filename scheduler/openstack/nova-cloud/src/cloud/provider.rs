@@ -31,7 +31,8 @@ pub(crate) struct Provider {
     pub(crate) usage_generation: Option<i64>,
     pub(crate) traits: Option<BTreeSet<String>>,
     pub(crate) aggregates: Option<BTreeSet<Uuid>>,
-    /// The number of the last change of its traits or aggregates, in `Cloud::trait_changes`.
+    /// The number of the last change of its traits, or loss of an aggregate, in
+    /// `Cloud::trait_changes`.
     pub(crate) traits_changed: u64,
     /// What all known consumers hold here.
     pub(crate) consumed: BTreeMap<String, i64>,
@@ -65,7 +66,8 @@ pub(crate) fn capacity(inventory: &Inventory) -> i64 {
 }
 
 impl Provider {
-    /// Stores what was read. Returns whether traits or aggregates differ from the known ones.
+    /// Stores what was read. Returns whether its traits differ from the known ones or an aggregate
+    /// was lost.
     pub(crate) fn take(&mut self, facts: ProviderFacts) -> bool {
         if !facts.name.is_empty() {
             self.name = facts.name;
@@ -90,11 +92,16 @@ impl Provider {
         if traits {
             self.traits = facts.traits;
         }
-        let aggregates = facts.aggregates.is_some() && facts.aggregates != self.aggregates;
-        if aggregates {
-            self.aggregates = facts.aggregates;
-        }
-        traits || aggregates
+        let lost = facts.aggregates.map(|now| self.take_aggregates(now));
+        traits || lost.unwrap_or(false)
+    }
+
+    /// Stores the aggregates that it is in. Returns whether it has left one: Placement's answer to a
+    /// request that asks for a new aggregate comes before the aggregate is read here.
+    pub(crate) fn take_aggregates(&mut self, now: BTreeSet<Uuid>) -> bool {
+        let before = self.aggregates.replace(now);
+        let now = self.aggregates.as_ref();
+        before.is_some_and(|before| now.is_some_and(|now| !before.is_subset(now)))
     }
 
     /// Whether it shares its inventory.

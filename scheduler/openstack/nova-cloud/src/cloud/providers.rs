@@ -42,9 +42,7 @@ impl Cloud {
         for uuid in open.map(|(uuid, _)| *uuid).collect::<Vec<_>>() {
             let mut changed = false;
             if let Some(provider) = self.providers.get_mut(&uuid) {
-                let aggregates = Some(of.remove(&uuid).unwrap_or_default());
-                changed = provider.aggregates != aggregates;
-                provider.aggregates = aggregates;
+                changed = provider.take_aggregates(of.remove(&uuid).unwrap_or_default());
                 provider.partial = true;
             }
             self.note_traits(uuid, changed);
@@ -142,14 +140,15 @@ impl Cloud {
         }
     }
 
-    /// How often traits or aggregates of a provider were found changed. A decision remembers it,
-    /// for [`Cloud::traits_changed_since`].
+    /// How often a provider was found with other traits or without an aggregate that it was in. A
+    /// decision remembers it, for [`Cloud::traits_changed_since`].
     #[must_use]
     pub fn trait_changes(&self) -> u64 {
         self.trait_changes
     }
 
-    /// Whether traits or aggregates of a provider were found changed since a decision was made.
+    /// Whether a provider was found with other traits, or without an aggregate, since a decision was
+    /// made.
     /// Placement does not compare them with a claim, and the provider's known generation is that of
     /// its last reading, which may be later than the decision.
     #[must_use]

@@ -297,6 +297,22 @@ fn aggregates_follow_their_hosts() {
     assert_eq!(CloudError::Stale.code(), "EB-CLOUD-003");
 }
 
+#[test]
+fn a_decision_outlives_an_aggregate_that_its_host_gains_and_none_that_it_loses() {
+    let mut cloud = cloud_of(&[4], Options::default(), CloudSettings::default());
+    let of = |members: &[u128]| ProviderFacts {
+        aggregates: Some(members.iter().map(|number| kit::fresh(*number)).collect()),
+        ..kit::provider(0, 4)
+    };
+    cloud.put_provider(of(&[500]));
+    let decided = cloud.trait_changes();
+    cloud.put_provider(of(&[500, 501]));
+    assert!(!cloud.traits_changed_since(node(0), decided));
+    cloud.put_provider(of(&[501]));
+    assert!(cloud.traits_changed_since(node(0), decided));
+    assert!(!cloud.traits_changed_since(node(0), cloud.trait_changes()));
+}
+
 /// One change of the cloud.
 #[derive(Debug, Clone)]
 enum Change {
