@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """A cloud that is being built: ours starts before any service of Nova has a record, says that it
-cannot know the release, follows the one
-that the records show later, and answers."""
+cannot know the release unless nova.conf names it, follows the one that the records show later, and
+answers."""
+import os
 import re
 import sys
 import time
@@ -25,6 +26,11 @@ def written(*words):
         return [line for line in file if all(word in line for word in words)]
 
 
+def release_is_named():
+    with open(os.path.join(os.environ['STACK_HOME'], 'etc/nova.conf'), encoding='utf-8') as file:
+        return any(line.startswith('nova_release') for line in file)
+
+
 def main():
     began = time.monotonic()
     before = versions()
@@ -39,7 +45,8 @@ def main():
     until('our record', 60, lambda: 'nova-scheduler' in versions())
     alone = versions()
     must(set(alone) == {'nova-scheduler'}, 'there are other records: %s' % alone)
-    must(len(written('EB-DOOR-003')) > told, 'it does not say that it cannot know the release')
+    if not release_is_named():
+        must(len(written('EB-DOOR-003')) > told, 'it does not say that it cannot know the release')
     for name in novas:
         processes.start(name)
     since = time.monotonic()

@@ -5,7 +5,8 @@
 stack_start_apis() {
     stack_start keystone env OS_KEYSTONE_CONFIG_FILES="$stack_etc/keystone.conf" uwsgi --ini "$stack_etc/keystone-uwsgi.ini"
     stack_start placement env OS_PLACEMENT_CONFIG_DIR="$stack_etc" uwsgi --ini "$stack_etc/placement-uwsgi.ini"
-    if [ "$STACK_RELEASE" = debian ]; then
+    if [ "$STACK_RELEASE" = debian ] || [ -x "$stack_bin/glance-wsgi-api" ]; then
+        # Its program for uwsgi wants more configuration files than this cloud has.
         stack_start glance "$stack_bin/glance-api" --config-file "$stack_etc/glance-api.conf"
     else
         stack_start glance env OS_GLANCE_CONFIG_DIR="$stack_etc" uwsgi --ini "$stack_etc/glance-uwsgi.ini"
@@ -33,10 +34,11 @@ stack_start_nova() {
     # Records of an earlier life say nothing about this one.
     stack_nova_since=$(stack_sql -N -e 'select utc_timestamp()')
     stack_start nova-conductor "$stack_bin/nova-conductor" --config-file "$stack_etc/nova.conf" --log-file "$stack_log/nova-conductor.log"
-    if [ -x "$stack_bin/nova-api" ]; then
+    if [ "$STACK_RELEASE" = debian ]; then
         stack_start nova-api "$stack_bin/nova-api" --config-file "$stack_etc/nova.conf" --log-file "$stack_log/nova-api.log"
     else
-        # Newer ones have no program of their own any more.
+        # Since 32 Nova has no program for its API, and the older ones hang now and then in the
+        # libraries of these pins.
         stack_start nova-api env OS_NOVA_CONFIG_DIR="$stack_etc" uwsgi --ini "$stack_etc/nova-api-uwsgi.ini"
     fi
     stack_start_computes

@@ -3,7 +3,7 @@
 # state of its own and prints its time.
 
 _stack_test_usage() { cat <<X
-./devstack/openstack test [--release debian|newest] [--short] [--one-cloud] [--days busy|waiting|short] [PART…]
+./devstack/openstack test [--release debian|newest|27|…|34] [--short] [--one-cloud] [--days busy|waiting|short] [PART…]
 
   same-answers   the scenarios against nova-scheduler and against ours, on equal databases; every reply, notification and claim
                  and the databases at the end are compared field by field; a shadow beside nova-scheduler decides the same
