@@ -96,8 +96,8 @@ impl Provider {
         traits || lost.unwrap_or(false)
     }
 
-    /// Stores the aggregates that it is in. Returns whether it has left one: Placement's answer to a
-    /// request that asks for a new aggregate comes before the aggregate is read here.
+    /// Stores the aggregates that it is in. Returns whether it has left one: Placement's answer to
+    /// a request that asks for a new aggregate comes before the aggregate is read here.
     pub(crate) fn take_aggregates(&mut self, now: BTreeSet<Uuid>) -> bool {
         let before = self.aggregates.replace(now);
         let now = self.aggregates.as_ref();

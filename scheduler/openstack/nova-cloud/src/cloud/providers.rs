@@ -147,10 +147,9 @@ impl Cloud {
         self.trait_changes
     }
 
-    /// Whether a provider was found with other traits, or without an aggregate, since a decision was
-    /// made.
-    /// Placement does not compare them with a claim, and the provider's known generation is that of
-    /// its last reading, which may be later than the decision.
+    /// Whether a provider was found with other traits, or without an aggregate, since a decision
+    /// was made. Placement does not compare them with a claim, and the provider's known generation
+    /// is that of its last reading, which may be later than the decision.
     #[must_use]
     pub fn traits_changed_since(&self, provider: Uuid, trait_changes: u64) -> bool {
         let known = self.providers.get(&provider);
