@@ -73,7 +73,10 @@ describe("the map", () => {
   it("of 100,000 hosts, which the test makes up, is redrawn within 50 ms", async () => {
     const { page, wrong, close } = await open(browser, region.console);
     await page.route("**/v1/hosts", (route) => route.fulfill({ json: madeUp(100_000) }));
-    await page.goto(`${region.console}#/capacity`);
+    // Not by `goto`: within one document Firefox has no event that it waits for.
+    await page.evaluate(() => {
+      location.hash = "#/capacity";
+    });
     await page.getByText("100000 hosts").first().waitFor();
     const time = await redraw(page);
     console.log(`100,000 hosts: redrawn in ${time.toFixed(1)} ms (median of ${FRAMES})`);
