@@ -113,7 +113,7 @@ fn without_preemptible(
             add(&|host| -count(host, &is_working) - victims(host));
         }
         Column::NumPreemptible => values.fill(0.0),
-        // Members of the request's group count whoever they are, as in the built-in filters;
+        // Members of the request's group count of any owner, as in the built-in filters;
         // h_n itself; and what no instance changes.
         Column::GroupMembers
         | Column::NormalRoom

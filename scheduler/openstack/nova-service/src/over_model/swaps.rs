@@ -279,7 +279,7 @@ async fn a_swap_and_its_return_count_as_writes_of_their_scheduler() {
     let (known, now) = generations(&stage);
     assert_eq!(known, now);
     let plan = stage.plan(newcomer(1), &[1, 2], 4).await;
-    // Given back: nobody waits for it.
+    // Given back: no request waits for it.
     stage.caller_leaves(newcomer(1)).await;
     let outcome = stage.carries_out(plan).await;
     assert!(
