@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Two cells: ours learns of the second by SIGHUP, boots into both, makes room in the second, and
-leaves it alone while it is disabled."""
+"""Two cells: ours learns of the second by SIGHUP, boots into both, makes room in the second, leaves
+it alone while it is disabled or its database is away, and makes room in it for a server of the first
+that grows."""
 import os
 import signal
 import sys
@@ -71,10 +72,61 @@ def disabled(stage, log):
     print('      disabled, the second cell got no server and lost none; enabled, it got one', flush=True)
 
 
+def away(stage, log):
+    """The database of the cell does not answer: its servers stay, and the first cell goes on."""
+    stage.clear()
+    far = [on(stage, 'compute4', 'far%d' % n, 'large.preemptible', availability_zone='nova:compute4')[0] for n in range(2)]
+    near = [on(stage, None, 'near%d' % n, 'large.preemptible')[0] for n in range(6)]
+
+    def health():
+        hosts = stage.cloud.request('preemption', 'GET', '/v1/hosts').json()['hosts']
+        return {host['name']: host['health'] for host in hosts}['compute4']
+
+    def ids():
+        return {row[0] for row in rows('select uuid from nova_cell1.instances where deleted = 0')}
+
+    stack('stack_cell2_database', 'away')
+    until('the scheduler to take the host for down', 120, lambda: health() == 'down')
+    on(stage, None, 'meanwhile', 'large')
+    must(len(ids() & set(near)) == 5, 'of the six near servers %d live, and one had to leave' % len(ids() & set(near)))
+    stack('stack_cell2_database', 'back')
+    until('the scheduler to take the host for up', 120, lambda: health() == 'up')
+    alive = {row[0] for row in rows('select uuid from nova_cell2.instances where deleted = 0')}
+    must(alive == set(far), 'in the second cell live %s and not %s' % (sorted(alive), sorted(far)))
+    stage.cloud.delete(far[0])
+    on(stage, 'compute4', 'afterwards', 'medium', availability_zone='nova:compute4')
+    check('a cell that was away')
+    print('      without its database the second cell kept its servers, and one of the first left for a boot', flush=True)
+
+
+def moved(stage, log):
+    """Nova allows a move to another cell only by a policy of the operator. A server of the full
+    first cell is resized, and a preemptible one of the second leaves for it."""
+    stage.clear()
+    mover, _ = on(stage, 'compute1', 'mover', 'small', availability_zone='nova:compute1')
+    for n, host in enumerate(('compute1', 'compute2', 'compute2', 'compute3', 'compute3')):
+        on(stage, host, 'full%d' % n, 'large', availability_zone='nova:' + host)
+    far = [on(stage, 'compute4', 'far%d' % n, 'large.preemptible', availability_zone='nova:compute4')[0] for n in range(2)]
+    stage.cloud.action(mover, {'resize': {'flavorRef': 'large'}})
+    server = stage.cloud.settled(mover, ('VERIFY_RESIZE', 'ERROR'), seconds=180)
+    must(server['status'] == 'VERIFY_RESIZE', 'the move ended in %s: %s' % (server['status'], server.get('fault')))
+    must(server['OS-EXT-SRV-ATTR:host'] == 'compute4', 'the server is on %s' % server['OS-EXT-SRV-ATTR:host'])
+    stage.cloud.action(mover, {'confirmResize': None})
+    server = stage.cloud.settled(mover, seconds=180)
+    must(server['status'] == 'ACTIVE', 'after the confirmation: %s' % server['status'])
+    alive = {row[0] for row in rows('select uuid from nova_cell2.instances where deleted = 0')}
+    must(mover in alive and len(alive & set(far)) == 1, 'in the second cell live %s' % sorted(alive))
+    check('a move to another cell')
+    print('      a server of the full first cell grew into the second, where one of two left for it', flush=True)
+
+
 def main():
     began = time.monotonic()
     stage = Stage()
     log = Log()
+    policy = os.path.join(os.environ['STACK_HOME'], 'etc', 'policy.yaml')
+    with open(policy, 'w') as file:
+        file.write('"compute:servers:resize:cross_cell": "rule:admin_api"\n')
     stack('stack_second_cell')
     try:
         # Nova's API and conductor know the cells that there were when they began.
@@ -84,8 +136,11 @@ def main():
         reload(log)
         both(stage, log)
         disabled(stage, log)
+        away(stage, log)
+        moved(stage, log)
     finally:
         stage.clear()
+        os.remove(policy)
         stack('stack_second_cell_ends')
         for name in ('nova-api', 'nova-conductor'):
             processes.restart(name)

@@ -10,6 +10,10 @@ import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
+# Nova moves a server to another cell only where Neutron has it, also a server without ports.
+EXTENSIONS = [{'name': 'Port Bindings Extended', 'alias': 'binding-extended', 'description': '', 'updated': '2017-07-17T10:00:00-00:00', 'links': []}]
+
+
 class Handler(BaseHTTPRequestHandler):
     protocol_version = 'HTTP/1.1'
 
@@ -27,6 +31,8 @@ class Handler(BaseHTTPRequestHandler):
         if path in ('', '/v2.0'):
             me = 'http://127.0.0.1:%d/v2.0/' % self.server.server_port
             self.reply(200, {'versions': [{'id': 'v2.0', 'status': 'CURRENT', 'links': [{'rel': 'self', 'href': me}]}]})
+        elif collection and collection.group(1) == 'extensions':
+            self.reply(200, {'extensions': EXTENSIONS})
         elif collection:
             self.reply(200, {collection.group(1).replace('-', '_'): []})
         else:

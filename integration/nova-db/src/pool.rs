@@ -8,14 +8,13 @@ use crate::dialect::Dialect;
 use crate::error::NovaDbError;
 use crate::url::{Backend, DatabaseUrl};
 use ebbtide_runtime::login::Renewal;
-use ebbtide_sql_pool::{Hosts, Options, QueryConnections, Writable, test_logins};
+use ebbtide_sql_pool::{
+    Hosts, Options, PoolLimits, QueryConnections, Writable, server_pool, test_logins,
+};
 use sea_orm::sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlPoolOptions, MySqlSslMode};
-use sea_orm::sqlx::pool::{PoolConnectionMetadata, PoolOptions as SqlxPoolOptions};
 use sea_orm::sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
 use sea_orm::sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
-use sea_orm::sqlx::{
-    ConnectOptions as _, Connection as _, Error, Executor as _, MySql, Pool, Postgres,
-};
+use sea_orm::sqlx::{ConnectOptions as _, Error, Executor as _, MySql, Pool, Postgres};
 use sea_orm::{
     ConnectionTrait, DatabaseConnection, DbBackend, DbErr, QueryResult, RuntimeErr, SqlxError,
     SqlxMySqlConnector, SqlxMySqlError, SqlxPostgresConnector, SqlxSqliteConnector, Statement,
@@ -26,11 +25,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-/// A connection that has been idle for so long is asked whether it is alive before it is used; a
-/// busy one's next statement tells.
-const TEST_AFTER_IDLE: Duration = Duration::from_secs(1);
-/// How long a connection may take to say that it is alive after its server had fallen silent.
-const SILENCE_TEST: Duration = Duration::from_secs(1);
 /// How many prepared statements a connection keeps.
 const STATEMENT_CACHE: usize = 64;
 
@@ -47,6 +41,16 @@ pub struct PoolOptions {
     /// Connections are renewed after this time. Default one hour, as `[database]
     /// connection_recycle_time`.
     pub max_lifetime: Duration,
+}
+
+impl PoolOptions {
+    fn limits(&self) -> PoolLimits {
+        PoolLimits {
+            max_connections: self.max_connections,
+            acquire_timeout: self.connect_timeout,
+            max_lifetime: self.max_lifetime,
+        }
+    }
 }
 
 impl Default for PoolOptions {
@@ -100,7 +104,7 @@ impl DatabasePool {
         let (connection, queries, server) = match url.backend() {
             Backend::MySql => {
                 let hosts = Arc::new(Hosts::<MySql>::new(vec![(url.to_string(), mysql(url))]));
-                let pool = server_pool(options, &silent, &hosts);
+                let pool = server_pool(options.limits(), &silent, &hosts);
                 let pool: MySqlPoolOptions =
                     pool.after_connect(|connection: &mut MySqlConnection, _| {
                         Box::pin(async move {
@@ -120,7 +124,7 @@ impl DatabasePool {
             Backend::Postgres => {
                 let hosts = vec![(url.to_string(), postgres(url))];
                 let hosts = Arc::new(Hosts::<Postgres>::new(hosts));
-                let pool: PgPoolOptions = server_pool(options, &silent, &hosts);
+                let pool: PgPoolOptions = server_pool(options.limits(), &silent, &hosts);
                 let pool = pool.connect_lazy_with(postgres(url));
                 (
                     SqlxPostgresConnector::from_sqlx_postgres_pool(pool.clone()),
@@ -393,48 +397,6 @@ fn postgres(url: &DatabaseUrl) -> PgConnectOptions {
         options = options.ssl_client_cert(certificate).ssl_client_key(key);
     }
     options
-}
-
-/// What pools of connections to a server have in common.
-fn server_pool<D: Writable>(
-    options: &PoolOptions,
-    silent: &Arc<AtomicBool>,
-    hosts: &Arc<Hosts<D>>,
-) -> SqlxPoolOptions<D> {
-    let (silent, hosts) = (Arc::clone(silent), Arc::clone(hosts));
-    SqlxPoolOptions::new()
-        .max_connections(options.max_connections.max(1))
-        .acquire_timeout(options.connect_timeout)
-        .max_lifetime(options.max_lifetime)
-        .test_before_acquire(false)
-        .before_acquire(
-            move |connection: &mut D::Connection, meta: PoolConnectionMetadata| {
-                let outdated = hosts.is_outdated(meta.age);
-                Box::pin(async move {
-                    if outdated {
-                        return Ok(false);
-                    }
-                    if meta.idle_for >= TEST_AFTER_IDLE {
-                        connection.ping().await?;
-                    }
-                    Ok(true)
-                })
-            },
-        )
-        // The driver waits for connections that come back in the middle of an answer; after an
-        // operation was given up that would be until the system's TCP gives up as well.
-        .after_release(move |connection: &mut D::Connection, _| {
-            let silent = Arc::clone(&silent);
-            Box::pin(async move {
-                if silent.load(Ordering::Relaxed) {
-                    tokio::time::timeout(SILENCE_TEST, connection.ping())
-                        .await
-                        .map_err(|_| Error::PoolTimedOut)??;
-                    silent.store(false, Ordering::Relaxed);
-                }
-                Ok(true)
-            })
-        })
 }
 
 async fn renew<D: Writable>(

@@ -1,5 +1,6 @@
 //! Connections that are kept between queries.
 
+use crate::server_pool::TEST_AFTER_IDLE;
 use ebbtide_runtime::clock::Stopwatch;
 use sea_orm::error::ConnAcquireErr;
 use sea_orm::sqlx::pool::PoolConnection;
@@ -11,9 +12,6 @@ use sea_query_sqlx::SqlxValues;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A connection that was idle for this long is tested before it is used. A busy connection is not:
-/// its next query shows whether it works.
-const TEST_AFTER_IDLE: Duration = Duration::from_secs(1);
 /// A connection goes back to the pool after this time, which renews connections by their age.
 const LONGEST: Duration = Duration::from_secs(60);
 

@@ -7,11 +7,13 @@
 
 mod held;
 mod hosts;
+mod server_pool;
 
 use held::HeldConnections;
 pub use hosts::{Hosts, Options, Writable, test_logins};
 use sea_orm::sqlx::{MySql, MySqlPool, PgPool, Postgres};
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, QueryResult, Statement};
+pub use server_pool::{PoolLimits, server_pool};
 
 /// Where queries of one database run.
 pub struct QueryConnections(ConnectionKind);

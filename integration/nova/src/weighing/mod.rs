@@ -11,6 +11,7 @@ mod registry;
 use crate::fault::NovaException;
 use crate::filters::PreemptibleHold;
 use crate::model::{HostState, Options, RequestSpec};
+use ebbtide_model::GroupPolicy;
 use ebbtide_weigher_api::{
     Column, Details, FilterVerdicts, HostBatch, HostFilter, MetricColumn, MetricValue,
     PreemptibleRows, RequestDetails, RequestView, Weigher, WeigherError, arithmetic,
@@ -138,46 +139,19 @@ pub(crate) fn part(
     };
     let is_ours = is_plugin(nova.class);
     let facts = facts::fill(weigher.facts(), hosts, options);
-    let resources = match is_ours {
-        true => facts::resources(spec),
-        false => ebbtide_model::Resources::new(),
+    let question = match is_ours {
+        true => Question::of(spec),
+        false => Question::default(),
     };
-    let specs: Vec<(&str, &str)> = match is_ours {
-        true => extra_specs(spec),
-        false => Vec::new(),
+    let request = question.view(spec, columns::soft_policy(spec));
+    let offsets = no_preemptibles(hosts);
+    let details = Details {
+        metrics: &metrics,
+        image_properties: &image_properties,
+        multipliers: &mult,
+        facts: &facts,
     };
-    let hints = match is_ours {
-        true => scheduler_hints(spec),
-        false => Vec::new(),
-    };
-    let request = RequestView {
-        project_id: spec.project_id.as_deref().unwrap_or_default(),
-        resources: &resources,
-        preemptible: is_ours && spec.flavor.is_preemptible(),
-        group_policy: columns::soft_policy(spec),
-        details: RequestDetails {
-            flavor: &spec.flavor.name,
-            extra_specs: &specs,
-            image_id: spec.image.as_ref().and_then(|image| image.id.as_deref()),
-            scheduler_hints: &hints,
-        },
-    };
-    // Nova's hosts do not tell which of their instances are preemptible.
-    let no_offset = vec![0; hosts.len() + 1];
-    let batch = HostBatch {
-        len: hosts.len(),
-        columns: &columns,
-        preemptibles: Some(PreemptibleRows {
-            offsets: &no_offset,
-            age_seconds: &[],
-        }),
-        details: Details {
-            metrics: &metrics,
-            image_properties: &image_properties,
-            multipliers: &mult,
-            facts: &facts,
-        },
-    };
+    let batch = batch(hosts, &columns, &offsets, details);
     let mut raw = vec![0.0; hosts.len()];
     weigher
         .weigh(&request, &batch, &mut raw)
@@ -219,37 +193,76 @@ pub(crate) fn verdicts(
     let mut facts = facts::fill(filter.facts(), hosts, options);
     columns::hide(&mut columns, hidden);
     facts::hide(&mut facts, hidden);
-    let resources = facts::resources(spec);
-    let specs = extra_specs(spec);
-    let hints = scheduler_hints(spec);
-    let request = RequestView {
-        project_id: spec.project_id.as_deref().unwrap_or_default(),
-        resources: &resources,
-        preemptible: spec.flavor.is_preemptible(),
-        group_policy: columns::policy(spec),
-        details: RequestDetails {
-            flavor: &spec.flavor.name,
-            extra_specs: &specs,
-            image_id: spec.image.as_ref().and_then(|image| image.id.as_deref()),
-            scheduler_hints: &hints,
-        },
+    let question = Question::of(spec);
+    let request = question.view(spec, columns::policy(spec));
+    let offsets = no_preemptibles(hosts);
+    let details = Details {
+        facts: &facts,
+        ..Details::default()
     };
-    let no_offset = vec![0; hosts.len() + 1];
-    let batch = HostBatch {
-        len: hosts.len(),
-        columns: &columns,
-        preemptibles: Some(PreemptibleRows {
-            offsets: &no_offset,
-            age_seconds: &[],
-        }),
-        details: Details {
-            facts: &facts,
-            ..Details::default()
-        },
-    };
+    let batch = batch(hosts, &columns, &offsets, details);
     let answered = filter.filter(&request, &batch);
     let checked = answered.and_then(|verdicts| verdicts.check(hosts.len()).map(|()| verdicts));
     checked.map_err(|error| error.to_string())
+}
+
+/// What a plugin is told of a request beside what Nova's own weighers read. The default is what
+/// Nova's own weighers get.
+#[derive(Default)]
+struct Question<'a> {
+    resources: ebbtide_model::Resources,
+    preemptible: bool,
+    extra_specs: Vec<(&'a str, &'a str)>,
+    hints: Vec<(&'a str, String)>,
+}
+
+impl<'a> Question<'a> {
+    fn of(spec: &'a RequestSpec) -> Self {
+        Self {
+            resources: facts::resources(spec),
+            preemptible: spec.flavor.is_preemptible(),
+            extra_specs: extra_specs(spec),
+            hints: scheduler_hints(spec),
+        }
+    }
+
+    fn view(&'a self, spec: &'a RequestSpec, policy: Option<GroupPolicy>) -> RequestView<'a> {
+        RequestView {
+            project_id: spec.project_id.as_deref().unwrap_or_default(),
+            resources: &self.resources,
+            preemptible: self.preemptible,
+            group_policy: policy,
+            details: RequestDetails {
+                flavor: &spec.flavor.name,
+                extra_specs: &self.extra_specs,
+                image_id: spec.image.as_ref().and_then(|image| image.id.as_deref()),
+                scheduler_hints: &self.hints,
+            },
+        }
+    }
+}
+
+/// The offsets of [`PreemptibleRows`] without a row: Nova's hosts do not tell which of their
+/// instances are preemptible.
+fn no_preemptibles(hosts: &[&HostState]) -> Vec<u32> {
+    vec![0; hosts.len() + 1]
+}
+
+fn batch<'a>(
+    hosts: &[&HostState],
+    columns: &'a [Vec<f64>; Column::COUNT],
+    offsets: &'a [u32],
+    details: Details<'a>,
+) -> HostBatch<'a> {
+    HostBatch {
+        len: hosts.len(),
+        columns,
+        preemptibles: Some(PreemptibleRows {
+            offsets,
+            age_seconds: &[],
+        }),
+        details,
+    }
 }
 
 /// True for a weigher that is one of Nova's.

@@ -15,9 +15,8 @@ use crate::private;
 use crate::url::{DatabaseTarget, DatabaseUrl};
 use crate::{StoreError, logins, sql};
 use ebbtide_runtime::task::{self, Task};
-use ebbtide_sql_pool::{Hosts, Options, QueryConnections, Writable};
+use ebbtide_sql_pool::{Hosts, Options, PoolLimits, QueryConnections, Writable, server_pool};
 use sea_orm::sqlx::mysql::{MySqlConnection, MySqlPoolOptions};
-use sea_orm::sqlx::pool::{PoolConnectionMetadata, PoolOptions};
 use sea_orm::sqlx::postgres::{PgConnection, PgPoolOptions};
 use sea_orm::sqlx::sqlite::{
     SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
@@ -35,14 +34,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// A connection that was idle for this long is tested before it is used. A busy connection is not:
-/// its next statement shows whether it works, and commits are repeated once.
-const TEST_AFTER_IDLE: Duration = Duration::from_secs(1);
 /// Connections to a server are renewed after half an hour, so that changed addresses and rights are
 /// noticed.
 const MAX_LIFETIME: Duration = Duration::from_secs(1800);
-/// How long a connection may take to answer a test after its server had stopped answering.
-const SILENCE_TEST: Duration = Duration::from_secs(1);
 /// How long a transaction may be idle before the server ends it. A scheduler that was stopped in
 /// the middle of its turn delays the others no longer than that.
 const IDLE_TRANSACTION: Duration = Duration::from_secs(5);
@@ -171,7 +165,7 @@ impl Connections {
                     let rest = format!("SET {idle} {rest}");
                     let steps: Arc<[String]> = [isolation.to_owned(), rest].into();
                     let among = Arc::clone(&hosts);
-                    server_pool(size, config, &silent, &hosts).after_connect(
+                    server_pool(limits(config, size), &silent, &hosts).after_connect(
                         move |connection: &mut MySqlConnection, _| {
                             let (steps, among) = (Arc::clone(&steps), Arc::clone(&among));
                             Box::pin(async move {
@@ -207,7 +201,7 @@ impl Connections {
                         IDLE_TRANSACTION.as_millis()
                     );
                     let among = Arc::clone(&hosts);
-                    server_pool(size, config, &silent, &hosts).after_connect(
+                    server_pool(limits(config, size), &silent, &hosts).after_connect(
                         move |connection: &mut PgConnection, _| {
                             let (setup, among) = (setup.clone(), Arc::clone(&among));
                             Box::pin(async move {
@@ -437,46 +431,10 @@ fn watch<D: Server>(
     })
 }
 
-/// What pools of connections to a server have in common.
-fn server_pool<D: Writable>(
-    size: u32,
-    config: &StoreConfig,
-    silent: &Arc<AtomicBool>,
-    hosts: &Arc<Hosts<D>>,
-) -> PoolOptions<D> {
-    let (silent, hosts) = (Arc::clone(silent), Arc::clone(hosts));
-    PoolOptions::new()
-        .max_connections(size)
-        .acquire_timeout(config.connect_timeout)
-        .max_lifetime(MAX_LIFETIME)
-        .test_before_acquire(false)
-        .before_acquire(
-            move |connection: &mut D::Connection, meta: PoolConnectionMetadata| {
-                let outdated = hosts.is_outdated(meta.age);
-                Box::pin(async move {
-                    if outdated {
-                        return Ok(false);
-                    }
-                    if meta.idle_for >= TEST_AFTER_IDLE {
-                        connection.ping().await?;
-                    }
-                    Ok(true)
-                })
-            },
-        )
-        // The driver tests connections that come back, for as long as it takes. After an operation
-        // was given up that may be until the system's TCP gives up as well, a quarter of an hour,
-        // in which the pool would have one connection less.
-        .after_release(move |connection: &mut D::Connection, _| {
-            let silent = Arc::clone(&silent);
-            Box::pin(async move {
-                if silent.load(Ordering::Relaxed) {
-                    tokio::time::timeout(SILENCE_TEST, connection.ping())
-                        .await
-                        .map_err(|_| Error::PoolTimedOut)??;
-                    silent.store(false, Ordering::Relaxed);
-                }
-                Ok(true)
-            })
-        })
+fn limits(config: &StoreConfig, size: u32) -> PoolLimits {
+    PoolLimits {
+        max_connections: size,
+        acquire_timeout: config.connect_timeout,
+        max_lifetime: MAX_LIFETIME,
+    }
 }

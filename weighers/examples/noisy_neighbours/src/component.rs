@@ -1,5 +1,8 @@
 //! What Ebbtide calls.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use crate::{Limits, check};
 
 wit_bindgen::generate!({ path: "wit", world: "filter-plugin" });
@@ -23,27 +26,39 @@ impl Guest for Plugin {
         let [Column::Numbers(figures), Column::Numbers(known)] = hosts.columns.as_slice() else {
             return Err("these are not the columns that were asked for".to_owned());
         };
-        let mut reasons: Vec<String> = Vec::new();
+        let mut reasons = Reasons::default();
         let mut codes = Vec::with_capacity(figures.len());
         for (figure, known) in figures.iter().zip(known) {
             let figure = (*known > 0.0).then_some(*figure);
             codes.push(match limits.refusal(figure, request.preemptible) {
                 None => 0,
-                Some(reason) => place(&mut reasons, reason),
+                Some(reason) => reasons.code(reason),
             });
         }
-        Ok(Verdicts { codes, reasons })
+        Ok(Verdicts { codes, reasons: reasons.texts })
     }
 }
 
-/// The number of a reason, counted from 1.
-fn place(reasons: &mut Vec<String>, reason: String) -> u32 {
-    let known = reasons.iter().position(|known| *known == reason);
-    let at = known.unwrap_or_else(|| {
-        reasons.push(reason);
-        reasons.len() - 1
-    });
-    at as u32 + 1
+/// The texts of an answer. A figure can have as many texts as values, so that a text is found by its
+/// hash.
+#[derive(Default)]
+struct Reasons {
+    texts: Vec<String>,
+    codes: HashMap<String, u32>,
+}
+
+impl Reasons {
+    /// The number of a reason, counted from 1.
+    fn code(&mut self, reason: String) -> u32 {
+        let next = self.texts.len() as u32 + 1;
+        match self.codes.entry(reason) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(new) => {
+                self.texts.push(new.key().clone());
+                *new.insert(next)
+            }
+        }
+    }
 }
 
 fn value<'a>(pairs: &'a [Pair], key: &str) -> Option<&'a str> {
