@@ -60,6 +60,10 @@ _packages_present() {
             compgen -G '/usr/lib/*/libvirt/connection-driver/libvirt_driver_qemu.so' >/dev/null || return 1
             for dir in libvirtd virsh busybox lz4 unshare ip; do _packages_have "$dir" || return 1; done
             ! ldd "$(type -P busybox || echo /bin/busybox)" >/dev/null 2>&1 ;;
+        # What Nova's libvirt driver needs beside libvirtd.
+        nova-libvirt)
+            compgen -G '/usr/lib/python3/dist-packages/libvirt.py' >/dev/null || return 1
+            for dir in qemu-img nsenter unshare; do _packages_have "$dir" || return 1; done ;;
         # Networks of their own, and a clock that can be set for one program.
         network)
             for dir in ip nft nsenter unshare; do _packages_have "$dir" || return 1; done ;;
@@ -124,6 +128,7 @@ _packages_names() {
         # QEMU itself is guest.sh's business: systems with newer QEMU tools cannot have it beside
         # them.
         libvirt) echo libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients busybox-static lz4 iproute2 util-linux ;;
+        nova-libvirt) echo python3-libvirt qemu-utils util-linux ;;
         network) echo iproute2 nftables util-linux ;;
         faketime) echo libfaketime ;;
         plugins-c) echo make gcc libc6-dev clang lld wasi-libc libclang-rt-dev-wasm32 ;;
@@ -158,7 +163,7 @@ _packages_units() {
         postgresql) echo postgresql.service ;;
         oslo-messaging|placement|nova-weighers|openstack-client|horizon) ;;
         network) echo nftables.service ;;
-        faketime | plugins-* | guest-image | packaging | units | node | chromium | firefox) ;;
+        faketime | nova-libvirt | plugins-* | guest-image | packaging | units | node | chromium | firefox) ;;
         prometheus) echo prometheus.service ;;
         slurm) echo slurmctld.service slurmd.service munge.service ;;
         images) echo podman.{service,socket} podman-auto-update.{service,timer} podman-restart.service ;;
@@ -253,7 +258,7 @@ _packages_install() (
 )
 
 # ensure_packages SERVICE...   with SERVICE one of rabbitmq, mariadb, galera, postgresql,
-#                              oslo-messaging, libvirt, network, faketime, placement,
+#                              oslo-messaging, libvirt, nova-libvirt, network, faketime, placement,
 #                              nova-weighers, plugins-c, plugins-python, slurm, prometheus,
 #                              guest-image, node, chromium, firefox, openstack, openstack-client,
 #                              horizon.
@@ -261,7 +266,7 @@ ensure_packages() {
     local service missing=() packages='' command
     for service in "$@"; do
         if [ -z "$(_packages_names "$service")" ]; then
-            echo "ensure_packages: unknown service '$service'; known are rabbitmq, mariadb, galera, postgresql, oslo-messaging, libvirt, network, faketime, placement, nova-weighers, plugins-c, plugins-python, slurm, prometheus, guest-image, node, chromium, firefox, openstack, openstack-client, horizon" >&2
+            echo "ensure_packages: unknown service '$service'; known are rabbitmq, mariadb, galera, postgresql, oslo-messaging, libvirt, nova-libvirt, network, faketime, placement, nova-weighers, plugins-c, plugins-python, slurm, prometheus, guest-image, node, chromium, firefox, openstack, openstack-client, horizon" >&2
             return 1
         fi
     done
@@ -306,7 +311,7 @@ ensure_packages() {
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     set -euo pipefail
     if [ $# -eq 0 ]; then
-        echo "usage: $0 rabbitmq|mariadb|galera|postgresql|oslo-messaging|libvirt|network|faketime|placement|nova-weighers|plugins-c|plugins-python|slurm|prometheus|node|chromium|firefox|openstack|openstack-client|horizon ..." >&2
+        echo "usage: $0 rabbitmq|mariadb|galera|postgresql|oslo-messaging|libvirt|nova-libvirt|network|faketime|placement|nova-weighers|plugins-c|plugins-python|slurm|prometheus|node|chromium|firefox|openstack|openstack-client|horizon ..." >&2
         exit 2
     fi
     ensure_packages "$@"

@@ -964,15 +964,16 @@ for behaviour in interruptions.CHAPTERS:
     chapter(behaviour)
 
 
-def main():
-    names = [f.__name__ for f in CHAPTERS]
-    groups = {'short': [name for name in names if name not in LONG]}
+def tell(chapters, long=()):
+    """Tells the chapters that the command line names, or all; `short` names those not in `long`."""
+    names = [f.__name__ for f in chapters]
+    groups = {'short': [name for name in names if name not in long]}
     only, failed = [name for word in sys.argv[1:] for name in groups.get(word, [word])], []
-    unknown = set(only + LONG) - set(names)
+    unknown = (set(only) | set(long)) - set(names)
     if unknown:
-        sys.exit('story.py: there is no chapter %s; there are %s' % (', '.join(sorted(unknown)), ', '.join(names)))
+        sys.exit('there is no chapter %s; there are %s' % (', '.join(sorted(unknown)), ', '.join(names)))
     stage = Stage()
-    for function in CHAPTERS:
+    for function in chapters:
         if only and function.__name__ not in only:
             continue
         began = time.monotonic()
@@ -994,4 +995,4 @@ def main():
 
 
 if __name__ == '__main__':
-    main()
+    tell(CHAPTERS, LONG)

@@ -24,6 +24,7 @@ _stack_parse_up() {
                 esac
                 shift ;;
             --notifications) STACK_NOTIFY=messagingv2 ;;
+            --libvirt) STACK_LIBVIRT=1 ;;
             --debug) STACK_DEBUG=true ;;
             --durable) STACK_DURABLE=1 ;;
             --build-release) STACK_PROFILE=release ;;
@@ -77,6 +78,7 @@ stack_command_up() {
         stack_build_ebbtide
         stack_say "ebbtide-scheduler and ebbtide-agent are built"
     fi
+    stack_libvirt_prepare
     mkdir -p "$stack_home" "$stack_cache"
     stack_choose_ports
     stack_settings
@@ -95,6 +97,7 @@ stack_command_up() {
     stack_wait_for_nova
     [ "$STACK_WITH" = none ] || stack_wait_for 60 'the service record of every scheduler' '' stack_schedulers_are_up
     "$stack_python" "$stack_tools/prepare.py"
+    [ -z "$STACK_LIBVIRT" ] || "$stack_python" "$stack_tools/guest_image.py" "$(stack_guest_folder)"
     trap - EXIT
     stack_say "ready"
     stack_table

@@ -224,6 +224,7 @@ stack_write_config() {
         _stack_compute_conf "$n" > "$stack_etc/nova-compute-$n.conf"
         mkdir -p "$stack_var/nova/instances-$n" "$stack_var/nova/compute-$n"
     done
+    stack_libvirt_write_config
     n=1
     while [ "$n" -le "$STACK_SCHEDULERS" ]; do
         stack_scheduler_conf "$n"

@@ -68,7 +68,9 @@ stack_stop_all() {
     # shellcheck disable=SC2046 # lists of names
     stack_stop_each '' $(stack_names | grep -E "$nova")
     # shellcheck disable=SC2046
-    stack_stop_each '' $(stack_names | grep -vE "$base")
+    stack_stop_each '' $(stack_names | grep -vE "$base|^libvirt-node\$")
+    # Guests and all: what started them ignores TERM while it has a child.
+    stack_stop libvirt-node 0
     stack_stop_each 30 rabbit memcached mysql
     stack_stop epmd
 }

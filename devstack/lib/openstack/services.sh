@@ -13,7 +13,7 @@ stack_start_apis() {
     fi
     # Nova's API answers 500 to everything without a network service in the catalog, even for
     # servers without networks.
-    stack_start neutron "$stack_python" "$stack_tools/fake_neutron.py" "$port_neutron"
+    stack_start neutron "$stack_python" "$stack_tools/fake_neutron.py" "$port_neutron" ${STACK_LIBVIRT:+"$stack_libvirt_bridge"}
     stack_wait_for 90 'Keystone' keystone curl -sf "$OS_AUTH_URL"
     "$stack_python" "$stack_tools/bootstrap.py" nova="$port_nova" placement="$port_placement" glance="$port_glance" neutron="$port_neutron" \
         ebbtide="$port_sched_api"
@@ -50,6 +50,7 @@ stack_start_computes() {
         n=$((n + 1))
         stack_start_compute "$n" "$size"
     done
+    [ -z "$STACK_LIBVIRT" ] || stack_start_libvirt
 }
 
 _stack_all_registered() {
@@ -60,7 +61,8 @@ _stack_all_registered() {
             and coalesce(last_seen_up, created_at) >= '$stack_nova_since'")" -ge "$1" ]
 }
 
-_stack_computes() { set -- $STACK_COMPUTES; echo $#; }
+_stack_fakes() { set -- $STACK_COMPUTES; echo $#; }
+_stack_computes() { echo $(($(_stack_fakes) + ${STACK_LIBVIRT:-0})); }
 
 stack_wait_for_nova() {
     local unmapped

@@ -19,6 +19,8 @@ STACK_WITH=ebbtide STACK_SCHEDULERS=1 STACK_OFFSET='' STACK_RELEASE=debian STACK
 STACK_COMPUTES='8:16000:160 8:16700:165 8:17600:172'
 # Seconds between a victim's notice and its end, for flavors that name none.
 STACK_GRACE_S=5
+# Not empty: one more compute, on libvirt.
+STACK_LIBVIRT=''
 STACK_SPAWN_S=0 STACK_DESTROY_S=0 STACK_DEBUG=false STACK_NOTIFY=noop STACK_DURABLE=''
 # Seconds after which a Nova service gives up on an answer; heartbeats of a long call come at half
 # of it. Nova's default is 60.
@@ -27,7 +29,7 @@ STACK_RPC_TIMEOUT=60
 STACK_SYNC_INTERVAL=120
 # Seconds between two looks of a compute at what is used on it. Nova's default is 60.
 STACK_RESOURCES_INTERVAL=60
-STACK_OPTIONS='STACK_WITH STACK_SCHEDULERS STACK_OFFSET STACK_RELEASE STACK_PROFILE STACK_COMPUTES STACK_GRACE_S STACK_SPAWN_S STACK_DESTROY_S
+STACK_OPTIONS='STACK_WITH STACK_SCHEDULERS STACK_OFFSET STACK_RELEASE STACK_PROFILE STACK_COMPUTES STACK_LIBVIRT STACK_GRACE_S STACK_SPAWN_S STACK_DESTROY_S
     STACK_DEBUG STACK_NOTIFY STACK_DURABLE STACK_RPC_TIMEOUT STACK_SYNC_INTERVAL STACK_RESOURCES_INTERVAL'
 
 stack_load_options() {
@@ -41,7 +43,7 @@ stack_save_options() {
 
 stack_port_is_open() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
-_stack_ports='mysql:13306 amqp:25671 amqp_dist:25673 epmd:24369 keystone:15000 placement:18778 glance:19292 nova:18774 neutron:19696
+_stack_ports='mysql:13306 amqp:25671 amqp_dist:25673 epmd:24369 keystone:15000 placement:18778 glance:19292 nova:18774 metadata:18775 neutron:19696
     memcached:21211 tap:18790 sched_http:18791 sched_api:18821'
 
 # The ports of this stack: fixed ones plus an offset. Without one asked for: the first multiple of
@@ -73,7 +75,7 @@ stack_settings() {
     export STACK_HOME=$stack_home STACK_TOOLS=$stack_tools STACK_PORT_MYSQL=$port_mysql STACK_PORT_AMQP=$port_amqp
     export STACK_PORT_PLACEMENT=$port_placement STACK_PORT_TAP=$port_tap STACK_PORT_KEYSTONE=$port_keystone STACK_PORT_NOVA=$port_nova
     export STACK_PORT_SCHED_HTTP=$port_sched_http
-    export STACK_CHECKOUT=$PWD STACK_COMPUTES STACK_SCHEDULERS STACK_WITH STACK_RPC_TIMEOUT
+    export STACK_CHECKOUT=$PWD STACK_COMPUTES STACK_LIBVIRT STACK_SCHEDULERS STACK_WITH STACK_RPC_TIMEOUT
 }
 
 # The file that puts a shell's `openstack` command into this cloud.

@@ -16,6 +16,8 @@ _stack_test_usage() { cat <<X
                  normal servers take two
   console        not part of the default: the console in Chromium, with Keystone's tokens: every view, a preemption while it is
                  watched, what a tenant does not see; needs ./console/build before the programs are built
+  guests         not part of the default: real guests on QEMU by Nova's libvirt driver, in a cloud of its own; a victim reads its
+                 notice inside the guest, another hibernates and comes back (root, Debian's release)
   same-original  not part of the default: the first with nova-scheduler twice; what differs then is chance or haste, not ours
 Without parts: the first three, same-answers and those bad days that mostly wait in a second cloud beside the others ($stack_home-2);
 --one-cloud runs all of them one after the other. --days: only these of the bad days. --short: same-answers, the short story and
@@ -36,7 +38,7 @@ stack_command_test() {
             --one-cloud) one_cloud=1 ;;
             --short) stack_test_chapters=(short); stack_test_days=(short) ;;
             --days) stack_test_days=("$2"); shift ;;
-            same-answers|same-original|story|slurm|batch|bad-days|cells|console) parts+=("$1") ;;
+            same-answers|same-original|story|slurm|batch|bad-days|cells|console|guests) parts+=("$1") ;;
             *) echo "devstack/openstack test: unknown part $1 (see --help)" >&2; return 2 ;;
         esac
         shift
@@ -44,6 +46,7 @@ stack_command_test() {
     stack_test_failed=()
     stack_test_times=()
     stack_test_second=
+    stack_test_up=()
     if [ ${#parts[@]} -gt 0 ]; then :
     elif [ -n "$one_cloud" ]; then parts=(same-answers story bad-days)
     else
@@ -180,7 +183,8 @@ _stack_shadow_ends() {
 }
 
 _stack_test_up() {
-    ./devstack/openstack up --with none --fresh --release "$stack_test_release" --grace 2 --notifications --rpc-timeout 20 --sync-interval 20 --resources-interval 10 | sed '/^$/,$d'
+    ./devstack/openstack up --with none --fresh --release "$stack_test_release" --grace 2 --notifications --rpc-timeout 20 --sync-interval 20 --resources-interval 10 \
+        ${stack_test_up[@]+"${stack_test_up[@]}"} | sed '/^$/,$d'
     _stack_test_knows_cloud
     _stack_keep_databases
 }
@@ -269,6 +273,16 @@ _stack_test_console() {
     [ -d console/node_modules ] || ./console/build
     _stack_test_needs_ours
     _stack_part 'the console' _stack_test_in_console
+}
+
+# In a new cloud: no other part has a host of real guests.
+_stack_test_guests() {
+    stack_test_is_up= stack_test_has_ours=
+    stack_test_up=(--libvirt)
+    _stack_test_needs_ours
+    _stack_part 'real guests' stack_tool guests.py
+    stack_test_is_up= stack_test_has_ours=
+    stack_test_up=()
 }
 
 # With the credentials of the cloud's administrator.
