@@ -106,6 +106,7 @@ _packages_present() {
         # Packages of Debian and EL, and roots in which they are tried.
         packaging)
             for dir in dpkg-shlibdeps strip lintian rpmlint mmdebstrap systemd-nspawn unshare nsenter; do _packages_have "$dir" || return 1; done ;;
+        neutron) _packages_have neutron-db-manage && [ -f /usr/lib/python3/dist-packages/neutron/server/__init__.py ] ;;
         openstack)
             for dir in nova-api nova-conductor nova-scheduler nova-manage placement-api keystone-manage glance-api memcached uwsgi \
                 eatmydata openstack curl mariadb-dump /usr/lib/python3/dist-packages/{nova,fixtures,pika,pymysql}/__init__.py; do
@@ -148,6 +149,7 @@ _packages_names() {
         packaging) echo dpkg-dev binutils lintian rpmlint mmdebstrap systemd-container util-linux ;;
         # nova-compute would bring libvirt and QEMU; its code is in python3-nova, and the fake
         # driver needs python3-fixtures.
+        neutron) echo neutron-server ;;
         openstack) echo nova-api nova-conductor nova-scheduler python3-nova python3-fixtures placement-api keystone glance-api \
             memcached mariadb-client python3-openstackclient python3-pika python3-pymysql uwsgi-core uwsgi-plugin-python3 eatmydata curl ;;
     esac
@@ -168,6 +170,7 @@ _packages_units() {
         slurm) echo slurmctld.service slurmd.service munge.service ;;
         images) echo podman.{service,socket} podman-auto-update.{service,timer} podman-restart.service ;;
         libvirt) echo libvirtd.service libvirt-guests.service virtlogd.{service,socket} virtlockd.{service,socket} libvirtd{,-ro,-admin}.socket ;;
+        neutron) echo neutron-{api,rpc-server,server}.service ;;
         openstack) echo {nova-api,nova-api-metadata,nova-conductor,nova-scheduler,placement-api,keystone,glance-api,memcached}.service ;;
     esac
 }
@@ -260,13 +263,13 @@ _packages_install() (
 # ensure_packages SERVICE...   with SERVICE one of rabbitmq, mariadb, galera, postgresql,
 #                              oslo-messaging, libvirt, nova-libvirt, network, faketime, placement,
 #                              nova-weighers, plugins-c, plugins-python, slurm, prometheus,
-#                              guest-image, node, chromium, firefox, openstack, openstack-client,
-#                              horizon.
+#                              guest-image, node, chromium, firefox, neutron, openstack,
+#                              openstack-client, horizon.
 ensure_packages() {
     local service missing=() packages='' command
     for service in "$@"; do
         if [ -z "$(_packages_names "$service")" ]; then
-            echo "ensure_packages: unknown service '$service'; known are rabbitmq, mariadb, galera, postgresql, oslo-messaging, libvirt, nova-libvirt, network, faketime, placement, nova-weighers, plugins-c, plugins-python, slurm, prometheus, guest-image, node, chromium, firefox, openstack, openstack-client, horizon" >&2
+            echo "ensure_packages: unknown service '$service'; known are rabbitmq, mariadb, galera, postgresql, oslo-messaging, libvirt, nova-libvirt, network, faketime, placement, nova-weighers, plugins-c, plugins-python, slurm, prometheus, guest-image, node, chromium, firefox, neutron, openstack, openstack-client, horizon" >&2
             return 1
         fi
     done
@@ -311,7 +314,7 @@ ensure_packages() {
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     set -euo pipefail
     if [ $# -eq 0 ]; then
-        echo "usage: $0 rabbitmq|mariadb|galera|postgresql|oslo-messaging|libvirt|nova-libvirt|network|faketime|placement|nova-weighers|plugins-c|plugins-python|slurm|prometheus|node|chromium|firefox|openstack|openstack-client|horizon ..." >&2
+        echo "usage: $0 rabbitmq|mariadb|galera|postgresql|oslo-messaging|libvirt|nova-libvirt|network|faketime|placement|nova-weighers|plugins-c|plugins-python|slurm|prometheus|node|chromium|firefox|neutron|openstack|openstack-client|horizon ..." >&2
         exit 2
     fi
     ensure_packages "$@"

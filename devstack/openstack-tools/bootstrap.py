@@ -33,7 +33,7 @@ roles = {role['name']: role['id'] for role in session.get(base + '/roles').json(
 if 'service' not in roles:
     roles['service'] = ensure('role', {'name': 'service'}, {'name': 'service'})
 project = ensure('project', {'name': 'service', 'domain_id': 'default'}, {'name': 'service', 'domain_id': 'default'})
-for name in ('nova', 'placement', 'glance'):
+for name in ('nova', 'placement', 'glance', 'neutron'):
     user = ensure('user', {'name': name, 'domain_id': 'default'}, {'name': name, 'domain_id': 'default', 'password': name})
     for role in ('admin', 'service'):
         session.put('%s/projects/%s/users/%s/roles/%s' % (base, project, user, roles[role])).raise_for_status()

@@ -5,7 +5,7 @@ _stack_parse_up() {
     local sizes=() computes='' value
     while [ $# -gt 0 ]; do
         case $1 in
-            --with|--schedulers|--computes|--size|--grace|--spawn-seconds|--destroy-seconds|--offset|--release|--rpc-timeout|--sync-interval|--resources-interval)
+            --with|--schedulers|--computes|--size|--grace|--spawn-seconds|--destroy-seconds|--offset|--release|--neutron|--rpc-timeout|--sync-interval|--resources-interval)
                 [ $# -ge 2 ] || { echo "devstack/openstack: $1 needs a value" >&2; return 2; }
                 value=$2
                 case $1 in
@@ -18,6 +18,7 @@ _stack_parse_up() {
                     --destroy-seconds) STACK_DESTROY_S=$value ;;
                     --offset) STACK_OFFSET=$value ;;
                     --release) STACK_RELEASE=$value ;;
+                    --neutron) STACK_NEUTRON=$value ;;
                     --rpc-timeout) STACK_RPC_TIMEOUT=$value ;;
                     --sync-interval) STACK_SYNC_INTERVAL=$value ;;
                     --resources-interval) STACK_RESOURCES_INTERVAL=$value ;;
@@ -34,6 +35,9 @@ _stack_parse_up() {
         shift
     done
     case $STACK_WITH in ebbtide|nova-scheduler|none) ;; *) echo "devstack/openstack: --with takes ebbtide, nova-scheduler or none" >&2; return 2 ;; esac
+    case $STACK_NEUTRON in stand-in|debian) ;; *) echo "devstack/openstack: --neutron takes stand-in or debian" >&2; return 2 ;; esac
+    [ "$STACK_NEUTRON:$STACK_RELEASE" = debian:debian ] || [ "$STACK_NEUTRON" = stand-in ] ||
+        { echo "devstack/openstack: --neutron debian needs --release debian" >&2; return 2; }
     [ ${#sizes[@]} -eq 0 ] || STACK_COMPUTES=${sizes[*]}
     [ -z "$computes" ] || STACK_COMPUTES=$(_stack_sizes "$computes" $STACK_COMPUTES)
 }
@@ -73,6 +77,7 @@ stack_command_up() {
     # databases that are kept.
     if [ -z "$STACK_OFFSET" ] && [ -d "$stack_var/mysql" ]; then STACK_OFFSET=$(stack_load_options; printf '%s' "$STACK_OFFSET"); fi
     ensure_packages rabbitmq mariadb openstack
+    [ "$STACK_NEUTRON" != debian ] || ensure_packages neutron
     stack_say "packages are in place"
     if [ "$STACK_WITH" = ebbtide ]; then
         stack_build_ebbtide
@@ -169,7 +174,8 @@ stack_command_run() {
     stack_release
     # As `test` has it, where it is built: chapters of the story run our commands.
     [ ! -x "$(stack_ebbtide_bin)/ebbtide-manage" ] || export STACK_EBBTIDE="${STACK_EBBTIDE:-$(stack_ebbtide_bin)/ebbtide-manage}"
-    "$@"
+    # A program takes the place of this shell, so that a signal reaches it.
+    if [ "$(type -t "$1")" = function ]; then "$@"; else exec "$@"; fi
 }
 
 # stack_tool NAME.py ARGUMENT…

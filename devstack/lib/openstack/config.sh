@@ -38,6 +38,9 @@ _stack_keystone_conf() { cat <<X
 log_file = $stack_log/keystone.log
 [database]
 connection = $(_stack_db keystone)
+[identity]
+# Hashing passwords is else most of what Keystone does in a test.
+password_hash_rounds = 4
 [token]
 provider = fernet
 [fernet_tokens]

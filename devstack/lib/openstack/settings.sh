@@ -12,7 +12,7 @@ stack_etc=$stack_home/etc stack_var=$stack_home/var stack_log=$stack_home/log st
 stack_target=${CARGO_TARGET_DIR:-$PWD/target}
 
 # What `up` may change (see devstack/openstack --help); $stack_home/options remembers it.
-STACK_WITH=ebbtide STACK_SCHEDULERS=1 STACK_OFFSET='' STACK_RELEASE=debian STACK_PROFILE=dev
+STACK_WITH=ebbtide STACK_SCHEDULERS=1 STACK_OFFSET='' STACK_RELEASE=debian STACK_PROFILE=dev STACK_NEUTRON=stand-in
 # One VCPUS:MEMORY_MB:DISK_GB for each compute. The hosts differ a little in memory and disk: every
 # comparison of weights then has one winner, and Nova's decision does not hang on the order of a
 # Python set.
@@ -29,7 +29,7 @@ STACK_RPC_TIMEOUT=60
 STACK_SYNC_INTERVAL=120
 # Seconds between two looks of a compute at what is used on it. Nova's default is 60.
 STACK_RESOURCES_INTERVAL=60
-STACK_OPTIONS='STACK_WITH STACK_SCHEDULERS STACK_OFFSET STACK_RELEASE STACK_PROFILE STACK_COMPUTES STACK_LIBVIRT STACK_GRACE_S STACK_SPAWN_S STACK_DESTROY_S
+STACK_OPTIONS='STACK_WITH STACK_SCHEDULERS STACK_OFFSET STACK_RELEASE STACK_PROFILE STACK_NEUTRON STACK_COMPUTES STACK_LIBVIRT STACK_GRACE_S STACK_SPAWN_S STACK_DESTROY_S
     STACK_DEBUG STACK_NOTIFY STACK_DURABLE STACK_RPC_TIMEOUT STACK_SYNC_INTERVAL STACK_RESOURCES_INTERVAL'
 
 stack_load_options() {
