@@ -57,7 +57,7 @@ stack_command_tempest() {
     printf '%s\n' "${stack_test_times[@]}"
     if [ -s "$tempest_folder/empty.json" ] && [ -s "$tempest_folder/full.json" ]; then
         echo
-        stack_tool tempest_table.py "$tempest_folder"/{empty,full}.json \
+        /usr/bin/python3 "$stack_tools/tempest_table.py" "$tempest_folder"/{empty,full}.json \
             > "$tempest_folder/table.md" || status=$?
         cat -- "$tempest_folder/table.md"
         [ "$status" -eq 0 ] || stack_test_failed+=('the same tests pass')
@@ -142,7 +142,7 @@ _stack_tempest_run() {
     rm -f -- "$said.json"
     _stack_tempest_stestr run --concurrency "$tempest_concurrency" \
         --load-list "$tempest_folder/tests" > "$said.out" 2>&1 || true
-    tail -n 12 -- "$said.out"
+    sed -n '/^Totals/,/^Sum/p' "$said.out"
     _stack_tempest_stestr last --subunit > "$said.subunit" || true
     "$tempest_venv/bin/python" "$stack_tools/tempest_results.py" "$tempest_folder/tests" \
         < "$said.subunit" > "$said.json"
