@@ -10,6 +10,8 @@ _stack_test_usage() { cat <<X
   story          ours starts before all of Nova; three full hosts, six preemptible servers, normal requests that need their room
   bad-days       brokers, databases, APIs and schedulers die in the middle of it
   cells          not part of the default: a second cell, learnt of by SIGHUP; boots and preemptions in both, and while one is disabled
+  rotation       not part of the default: the passwords of ours at RabbitMQ, MariaDB and Keystone change under load; SIGHUP to
+                 scheduler, shadow and agent, no request lost, wrong passwords refused
   batch          not part of the default: jobs, bags and workflows on servers of a tenant, by ebbtide-batch; then the same without
                  Nova's API for two minutes
   slurm          not part of the default: nodes of a Slurm cluster are servers of a tenant, made and given back by ebbtide-batch;
@@ -38,7 +40,7 @@ stack_command_test() {
             --one-cloud) one_cloud=1 ;;
             --short) stack_test_chapters=(short); stack_test_days=(short) ;;
             --days) stack_test_days=("$2"); shift ;;
-            same-answers|same-original|story|slurm|batch|bad-days|cells|console|guests) parts+=("$1") ;;
+            same-answers|same-original|story|slurm|batch|bad-days|cells|console|guests|rotation) parts+=("$1") ;;
             *) echo "devstack/openstack test: unknown part $1 (see --help)" >&2; return 2 ;;
         esac
         shift
@@ -299,6 +301,11 @@ _stack_test_bad_days() {
 _stack_test_cells() {
     _stack_test_needs_ours
     _stack_part 'two cells' stack_tool cells.py
+}
+
+_stack_test_rotation() {
+    _stack_test_needs_ours
+    _stack_part 'rotation of passwords' stack_tool rotation.py
 }
 
 _stack_test_same_answers() {
