@@ -105,7 +105,7 @@ _packages_present() {
         units) _packages_have systemd-analyze ;;
         # Packages of Debian and EL, and roots in which they are tried.
         packaging)
-            for dir in dpkg-shlibdeps strip lintian rpmlint mmdebstrap systemd-nspawn unshare nsenter; do _packages_have "$dir" || return 1; done ;;
+            for dir in dpkg-shlibdeps strip lintian rpm rpmlint mmdebstrap systemd-nspawn unshare nsenter; do _packages_have "$dir" || return 1; done ;;
         neutron) _packages_have neutron-db-manage && [ -f /usr/lib/python3/dist-packages/neutron/server/__init__.py ] ;;
         openstack)
             for dir in nova-api nova-conductor nova-scheduler nova-manage placement-api keystone-manage glance-api memcached uwsgi \
@@ -146,7 +146,7 @@ _packages_names() {
         chromium) echo chromium ;;
         firefox) echo firefox-esr ;;
         units) echo systemd ;;
-        packaging) echo dpkg-dev binutils lintian rpmlint mmdebstrap systemd-container util-linux ;;
+        packaging) echo dpkg-dev binutils lintian rpm rpmlint mmdebstrap systemd-container util-linux ;;
         # nova-compute would bring libvirt and QEMU; its code is in python3-nova, and the fake
         # driver needs python3-fixtures.
         neutron) echo neutron-server ;;
