@@ -8,6 +8,7 @@ from django.utils.translation import gettext_lazy as _
 from horizon import tables
 
 from ebbtide_dashboard import api, texts
+from ebbtide_dashboard.columns import Column
 
 # Resource classes in the table, as `openstack preemptible host list` has.
 CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB")
@@ -26,22 +27,22 @@ def _free(state: str) -> Any:
 class HostsTable(tables.DataTable):
     """A row a host."""
 
-    name = tables.Column(lambda h: h["name"], verbose_name=_("Host"))
-    health = tables.Column(lambda h: h["health"], verbose_name=_("Health"))
-    zone = tables.Column(
+    name = Column(lambda h: h["name"], verbose_name=_("Host"))
+    health = Column(lambda h: h["health"], verbose_name=_("Health"))
+    zone = Column(
         lambda h: h["availability_zone"], verbose_name=_("Availability Zone")
     )
-    normal = tables.Column(
+    normal = Column(
         lambda h: h["normal_servers"], verbose_name=_("Normal Servers")
     )
-    preemptible = tables.Column(
+    preemptible = Column(
         lambda h: h["preemptible_servers"],
         verbose_name=_("Preemptible Servers"),
     )
-    free_full = tables.Column(
+    free_full = Column(
         _free("free_full"), verbose_name=_("Free (all)")
     )
-    free_normal = tables.Column(
+    free_normal = Column(
         _free("free_normal"), verbose_name=_("Free (normal only)")
     )
 
@@ -56,21 +57,21 @@ class HostsTable(tables.DataTable):
 class EvacuationsTable(tables.DataTable):
     """A row an evacuation, failed ones first."""
 
-    victim = tables.Column(
+    victim = Column(
         lambda e: e["victim_name"] or e["victim_id"], verbose_name=_("Victim")
     )
-    host = tables.Column(lambda e: e["host"], verbose_name=_("Host"))
-    state = tables.Column(lambda e: e["state"], verbose_name=_("Status"))
-    cause = tables.Column(
+    host = Column(lambda e: e["host"], verbose_name=_("Host"))
+    state = Column(lambda e: e["state"], verbose_name=_("Status"))
+    cause = Column(
         lambda e: texts.cause(e["cause"]), verbose_name=_("Cause")
     )
-    preemptor = tables.Column(
+    preemptor = Column(
         lambda e: e["preemptor_id"] or "-", verbose_name=_("For")
     )
-    deadline = tables.Column(
+    deadline = Column(
         lambda e: e["deadline_at"] or "-", verbose_name=_("Deadline")
     )
-    reason = tables.Column(lambda e: e["reason"], verbose_name=_("Reason"))
+    reason = Column(lambda e: e["reason"], verbose_name=_("Reason"))
 
     def get_object_id(self, datum: Any) -> str:
         return datum["id"]

@@ -12,14 +12,19 @@ from horizon import exceptions as horizon_exceptions
 from horizon import messages, tables
 
 from ebbtide_dashboard import api, texts
+from ebbtide_dashboard.columns import Column
 
 
 class Release(tables.BatchAction):
     """Ends the grace period of a server that has to leave."""
 
     name = "release"
-    classes = ("btn-danger",)
     help_text = _("The server ends now, before its grace period is over.")
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        # Horizon asks for confirmation.
+        self.action_type = "danger"
 
     @staticmethod
     def action_present(count: int) -> Any:
@@ -61,20 +66,20 @@ def _detail(server: Any) -> str:
 class ServersTable(tables.DataTable):
     """A row a server."""
 
-    name = tables.Column(
+    name = Column(
         lambda s: s["name"], link=_detail, verbose_name=_("Name")
     )
-    flavor = tables.Column(
+    flavor = Column(
         lambda s: s["flavor_name"], verbose_name=_("Flavor")
     )
-    state = tables.Column(
+    state = Column(
         lambda s: texts.state(s["state"]), verbose_name=_("Status")
     )
-    notice = tables.Column(_notice, verbose_name=_("Notice"))
-    price = tables.Column(
+    notice = Column(_notice, verbose_name=_("Notice"))
+    price = Column(
         lambda s: s["price"] or "-", verbose_name=_("Price per Hour")
     )
-    interruption = tables.Column(
+    interruption = Column(
         lambda s: texts.interruption(s["interruption"]),
         verbose_name=_("If Displaced"),
     )

@@ -88,13 +88,29 @@ class PanelTest(helpers.TestCase):
         self.server()
         page = self.page(INDEX)
         self.assertIn('data-ebbtide-deadline="2030-01-01T00:00:00Z"', page)
-        self.assertIn("preemptible_servers__release__" + SERVER, page)
+        release = 'value="preemptible_servers__release__' + SERVER
+        (button,) = [
+            one for one in re.findall(r"<button[^>]*>", page) if release in one
+        ]
+        # Horizon asks for confirmation by this class.
+        self.assertIn("btn-danger", button)
         self.assertNotIn(MARKUP, page)
         self.assertIn("&lt;script&gt;", page)
 
     def test_an_active_server_has_no_release(self) -> None:
         self.server(state="active")
         self.assertNotIn("__release__", self.page(INDEX))
+
+    def test_titles_are_in_the_language_of_each_request(self) -> None:
+        self.server()
+        self.assertIn("Price per Hour", self.page(INDEX))
+        response = self.client.get(
+            reverse(INDEX), HTTP_ACCEPT_LANGUAGE="de"
+        )
+        page = response.content.decode()
+        self.assertIn("Preis je Stunde", page)
+        self.assertIn("Verdrängbare Server", page)
+        self.assertIn("Vorzeitig freigeben", page)
 
     def test_release_calls_the_api(self) -> None:
         self.server()

@@ -14,15 +14,19 @@
     });
   }
 
+  // No one looks, or a question to the user is open, which a new page would close.
+  function busy() {
+    return document.hidden || document.querySelector('.modal.in');
+  }
+
   function look(place) {
-    var hidden = document.hidden || document.querySelector('.modal.in');
-    if (hidden) {
+    if (busy()) {
       return;
     }
     fetch(place.dataset.ebbtideWatch, { credentials: 'same-origin' }).then(function (answer) {
       return answer.ok ? answer.json() : {};
     }).then(function (answer) {
-      if (answer.digest && answer.digest !== place.dataset.ebbtideDigest) {
+      if (answer.digest && answer.digest !== place.dataset.ebbtideDigest && !busy()) {
         window.location.reload();
       }
     }).catch(function () {
