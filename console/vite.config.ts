@@ -30,15 +30,15 @@ export default defineConfig({
           hookTimeout: 120_000,
         },
       },
-      {
-        extends: true,
+      ...["openstack", "horizon"].map((name) => ({
+        extends: true as const,
         test: {
-          name: "openstack",
-          include: ["openstack/**/*.test.ts"],
-          testTimeout: 180_000,
+          name,
+          include: [`${name}/**/*.test.ts`],
+          testTimeout: 300_000,
           hookTimeout: 300_000,
         },
-      },
+      })),
     ],
   },
 });

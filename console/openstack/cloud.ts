@@ -122,7 +122,7 @@ export class User {
 export async function newTenant(
   admin: User,
   name: string,
-): Promise<{ tenant: User; remove: () => Promise<void> }> {
+): Promise<{ tenant: User; password: string; remove: () => Promise<void> }> {
   const make = async (path: string, kind: string, body: Record<string, unknown>) => {
     const made = await admin.ask<Record<string, { id: string }>>("identity", "POST", path, {
       [kind]: { name, ...body },
@@ -141,6 +141,7 @@ export async function newTenant(
   await admin.ask("identity", "PUT", `/projects/${project}/users/${user}/roles/${role}`);
   return {
     tenant: await User.signIn(name, password, name),
+    password,
     remove: async () => {
       await admin.ask("identity", "DELETE", `/users/${user}`);
       await admin.ask("identity", "DELETE", `/projects/${project}`);

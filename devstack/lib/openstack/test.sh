@@ -20,6 +20,8 @@ _stack_test_usage() { cat <<X
                  watched, what a tenant does not see; needs ./console/build before the programs are built
   guests         not part of the default: real guests on QEMU by Nova's libvirt driver, in a cloud of its own; a victim reads its
                  notice inside the guest, another hibernates and comes back (root, Debian's release)
+  horizon        not part of the default: our panels in Debian's Horizon and in the newest one, in Chromium: launch dialogue, notice,
+                 early release, capacity, German; below / and below a folder
   same-original  not part of the default: the first with nova-scheduler twice; what differs then is chance or haste, not ours
 Without parts: the first three, same-answers and those bad days that mostly wait in a second cloud beside the others ($stack_home-2);
 --one-cloud runs all of them one after the other. --days: only these of the bad days. --short: same-answers, the short story and
@@ -40,7 +42,7 @@ stack_command_test() {
             --one-cloud) one_cloud=1 ;;
             --short) stack_test_chapters=(short); stack_test_days=(short) ;;
             --days) stack_test_days=("$2"); shift ;;
-            same-answers|same-original|story|slurm|batch|bad-days|cells|console|guests|rotation) parts+=("$1") ;;
+            same-answers|same-original|story|slurm|batch|bad-days|cells|console|guests|horizon|rotation) parts+=("$1") ;;
             *) echo "devstack/openstack test: unknown part $1 (see --help)" >&2; return 2 ;;
         esac
         shift
@@ -291,6 +293,16 @@ _stack_test_guests() {
 _stack_test_in_console() {
     . "$stack_home/openrc"
     ./console/test openstack
+}
+
+_stack_test_horizon() {
+    _stack_test_needs_ours
+    _stack_part 'the panels of Horizon' _stack_test_in_horizon
+}
+
+_stack_test_in_horizon() {
+    . "$stack_home/openrc"
+    bash devstack/lib/horizon.sh --live
 }
 
 _stack_test_bad_days() {
