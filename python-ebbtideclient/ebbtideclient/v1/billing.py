@@ -1,8 +1,8 @@
 """What each instance-hour was charged.
 
-The API has lives and prices, and clients make bills of them by one rule, which
-is that of scheduler/core/market/src/billing.rs: the price of an hour is fixed
-when it begins; the last partial hour is free if the provider ends a
+Sums are the API's. Single hours are made of its lives and prices by its rule,
+which is that of scheduler/core/market/src/billing.rs: the price of an hour is
+fixed when it begins; the last partial hour is free if the provider ends a
 preemptible server, and charged in full if its owner does. The test on a region
 compares the two implementations.
 """

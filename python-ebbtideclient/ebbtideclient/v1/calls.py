@@ -114,6 +114,9 @@ LIST_PRICE_HISTORY = Call(
     query=("flavor", "from", "before", "limit", "marker"),
     pages="prices",
 )
+LIST_BILLS = Call(
+    "listBills", "GET", "/bills", query=("project_id", "from", "before")
+)
 LIST_LIVES = Call(
     "listLives",
     "GET",

@@ -125,6 +125,10 @@ class Client:
         """Changes of prices, the latest first."""
         return self._pages(calls.LIST_PRICE_HISTORY, limit, marker, filters)
 
+    def bills(self, **filters: Any) -> list[Record]:
+        """Sums by project and flavor."""
+        return self._call(calls.LIST_BILLS, query=filters)["bills"]
+
     def lives(
         self,
         limit: int | None = None,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
-from decimal import Decimal
 from typing import Any
 
 from osc_lib.command import command
@@ -28,9 +26,10 @@ HOURS = (
 TOTALS = (
     Column("project_id", "Project ID"),
     Column("flavor", "Flavor"),
-    Column("hours", "Hours Charged"),
-    Column("free", "Hours Free"),
-    Column("charged", "Charged", shown=columns.money),
+    Column("charged_hours", "Hours Charged", shown=int),
+    Column("free_hours", "Hours Free", shown=int),
+    Column("unknown_hours", "Hours Without Price", shown=int),
+    Column("charged", "Charged"),
 )
 
 
@@ -56,40 +55,22 @@ class ListBill(command.Lister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         manager: Any = self.app.client_manager
-        rows = billing.bill(
-            manager.preemptible,
-            common.scope(manager, parsed_args),
-            parsed_args.begin,
-            parsed_args.end,
-        )
-        unknown = sum(row.charge == "price-unknown" for row in rows)
+        project_id = common.scope(manager, parsed_args)
+        begin, end = parsed_args.begin, parsed_args.end
+        if parsed_args.total:
+            which = {"project_id": project_id, "from": begin, "before": end}
+            bills = manager.preemptible.bills(**which)
+            self._warn(sum(int(bill["unknown_hours"]) for bill in bills))
+            return columns.table(TOTALS, bills)
+        rows = billing.bill(manager.preemptible, project_id, begin, end)
+        self._warn(sum(row.charge == "price-unknown" for row in rows))
+        records = (vars(row) for row in rows)
+        return columns.table(HOURS, records, parsed_args.long)
+
+    def _warn(self, unknown: int) -> None:
         if unknown:
             self.log.warning(
                 "%d hours began before the prices that are kept: nothing is "
                 "charged for them",
                 unknown,
             )
-        if parsed_args.total:
-            return columns.table(TOTALS, totals(rows))
-        records = (vars(row) for row in rows)
-        return columns.table(HOURS, records, parsed_args.long)
-
-
-def totals(rows: Iterable[billing.BilledHour]) -> list[dict[str, Any]]:
-    """Sums by project and flavor."""
-    sums: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in rows:
-        total = sums.setdefault(
-            (row.project_id, row.flavor),
-            {
-                "project_id": row.project_id,
-                "flavor": row.flavor,
-                "hours": 0,
-                "free": 0,
-                "charged": Decimal(0),
-            },
-        )
-        paid = row.charge in ("full", "ended-by-owner")
-        total["hours" if paid else "free"] += 1
-        total["charged"] += row.charged
-    return [sums[key] for key in sorted(sums)]

@@ -230,6 +230,14 @@ class TestWithTokens(RegionTestCase):
             [(h["from"], h["to"], h["price"], h["charged"]) for h in hours],
             [(h["From"], h["To"], h["Price"], h["Charged"]) for h in bill],
         )
+        totals = json.loads(
+            self.ebbtide("-o", "json", "billing", "total", "--all-projects")
+        )
+        sums = self.data("bill", "list", "--all-projects", "--total")
+        self.assertEqual(
+            [(t["project_id"], t["flavor"], t["charged"]) for t in totals],
+            [(s["Project ID"], s["Flavor"], s["Charged"]) for s in sums],
+        )
         charges = {h["Charge"] for h in bill if h["Name"] == name}
         self.assertEqual({"ended-by-provider"}, charges)
 

@@ -183,6 +183,39 @@ class TestLists(base.TestCase):
         self.assertEqual([], self.region.asked)
 
 
+class TestBills(base.TestCase):
+    def test_sums_are_the_api_s(self) -> None:
+        answer = region.example("listBills")
+        answer["bills"][0].update(
+            flavor="spot",
+            charged_hours="36",
+            free_hours="2",
+            unknown_hours="1",
+            charged="1.116000",
+        )
+        self.region.will_answer("listBills", answer)
+        line = "bill list --all-projects --total --from 2026-11-01"
+        (row,) = self.rows(*line.split())
+        self.assertEqual(
+            ("spot", 36, 2, 1, "1.116000"),
+            (
+                row["Flavor"],
+                row["Hours Charged"],
+                row["Hours Free"],
+                row["Hours Without Price"],
+                row["Charged"],
+            ),
+        )
+        self.assertEqual(
+            ["listBills"], [asked["operation"] for asked in self.region.asked]
+        )
+        self.assertEqual(
+            {"from": "2026-11-01T00:00:00Z"}, self.region.last()["query"]
+        )
+        _, _, err = self.openstack(*line.split())
+        self.assertIn("1 hours began before the prices", err)
+
+
 class TestServers(base.TestCase):
     def test_a_name_is_looked_up_among_those_that_are_gone(self) -> None:
         one = region.example("listServers")["servers"][0]
