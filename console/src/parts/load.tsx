@@ -104,3 +104,14 @@ export function Loading() {
   const { text } = useLocale();
   return <p class="quiet">{text.loading}</p>;
 }
+
+/** The problem of a reading, or that its first answer is awaited. */
+export function Reading(props: { of: Loaded<unknown> }) {
+  const { value, problem, loading, again } = props.of;
+  return (
+    <>
+      {problem !== null && <ProblemBox problem={problem} again={again} />}
+      {value === null && loading && <Loading />}
+    </>
+  );
+}

@@ -3,7 +3,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { get } from "../../api/client";
 import type { Host, Server } from "../../api/types";
-import { Loading, ProblemBox, useLoad } from "../../parts/load";
+import { Reading, useLoad } from "../../parts/load";
 import { byClass } from "../../parts/resources";
 import { linkTo } from "../../router";
 import { useLocale } from "../../text";
@@ -24,8 +24,7 @@ export function HostPanel(props: { name: string; turn: number }) {
     <section class="panel box" aria-labelledby="host-name" tabIndex={-1} ref={panel}>
       <h2 id="host-name">{props.name}</h2>
       <a href={linkTo("capacity")}>{text.host.close}</a>
-      {read.problem !== null && <ProblemBox problem={read.problem} again={read.again} />}
-      {read.value === null && read.loading && <Loading />}
+      <Reading of={read} />
       {read.value !== null && <Details host={read.value.host} servers={read.value.servers} />}
     </section>
   );

@@ -3,15 +3,15 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get } from "../../api/client";
 import type { Host, WatchEvent } from "../../api/types";
-import { Loading, ProblemBox, useLoad } from "../../parts/load";
+import { Reading, useLoad } from "../../parts/load";
 import { useFeed } from "../../parts/region";
-import { byClass } from "../../parts/resources";
 import { linkTo } from "../../router";
 import { useLocale } from "../../text";
 import { type Columns, columnsOf, type Grouping, groupsOf } from "./columns";
 import { HostPanel } from "./host";
 import { HostMap } from "./map";
 import type { Measure } from "./paint";
+import { useResource } from "./resource";
 import { Legend, Sums } from "./sums";
 
 /** Least time between two readings of all hosts after an event, in milliseconds. */
@@ -55,8 +55,7 @@ export function CapacityView(props: { host: string }) {
     <section aria-labelledby="heading">
       <h1 id="heading">{text.capacity.heading}</h1>
       <p class="lead">{text.capacity.intro}</p>
-      {list.problem !== null && <ProblemBox problem={list.problem} again={list.again} />}
-      {columns === null && list.loading && <Loading />}
+      <Reading of={list} />
       {columns !== null && columns.names.length === 0 && <p>{text.capacity.empty}</p>}
       {columns !== null && columns.names.length > 0 && (
         <Shown columns={columns} host={props.host} turn={turn} />
@@ -68,12 +67,9 @@ export function CapacityView(props: { host: string }) {
 function Shown(props: { columns: Columns; host: string; turn: number }) {
   const { text } = useLocale();
   const { columns, host } = props;
-  const classes = [...columns.classes.keys()].sort(byClass);
-  const [chosen, setChosen] = useState("");
+  const { usage, field } = useResource(columns);
   const [by, setBy] = useState<Grouping>("zone");
   const [measure, setMeasure] = useState<Measure>("both");
-  const resource = columns.classes.has(chosen) ? chosen : (classes[0] ?? "");
-  const usage = columns.classes.get(resource);
   const groups = useMemo(
     () => groupsOf(columns, by, text.capacity.noGroup),
     [columns, by, text],
@@ -85,14 +81,7 @@ function Shown(props: { columns: Columns; host: string; turn: number }) {
   return (
     <>
       <div class="controls">
-        <label>
-          {text.capacity.resource}
-          <select value={resource} onChange={(change) => setChosen(change.currentTarget.value)}>
-            {classes.map((one) => (
-              <option key={one}>{one}</option>
-            ))}
-          </select>
-        </label>
+        {field}
         <label>
           {text.capacity.show}
           <select

@@ -3,7 +3,7 @@
 import { useCallback, useState } from "preact/hooks";
 import { get } from "../../api/client";
 import type { Counterfactuals, Decision, WatchEvent } from "../../api/types";
-import { Loading, ProblemBox, useLoad } from "../../parts/load";
+import { Loading, ProblemBox, Reading, useLoad } from "../../parts/load";
 import { useFeed } from "../../parts/region";
 import { linkTo } from "../../router";
 import { useLocale } from "../../text";
@@ -64,8 +64,7 @@ function Latest() {
       <h1 id="heading">{text.decisions.heading}</h1>
       <p class="lead">{text.decisions.intro}</p>
       <Search />
-      {list.problem !== null && <ProblemBox problem={list.problem} again={list.again} />}
-      {list.value === null && list.loading && <Loading />}
+      <Reading of={list} />
       {list.value !== null && rows.length === 0 && <p>{text.decisions.empty}</p>}
       {rows.length > 0 && <Rows rows={rows.slice(0, LATEST)} />}
     </section>

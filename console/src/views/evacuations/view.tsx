@@ -3,7 +3,7 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get, withQuery } from "../../api/client";
 import type { Evacuation, WatchEvent } from "../../api/types";
-import { Loading, ProblemBox, useLoad } from "../../parts/load";
+import { Reading, useLoad } from "../../parts/load";
 import { type Names, useNames } from "../../parts/names";
 import { useFeed } from "../../parts/region";
 import { useSeconds } from "../../parts/seconds";
@@ -64,8 +64,7 @@ export function EvacuationsView() {
       <p class="hidden" role="status">
         {said}
       </p>
-      {list.problem !== null && <ProblemBox problem={list.problem} again={list.again} />}
-      {list.value === null && list.loading && <Loading />}
+      <Reading of={list} />
       {wanted.trim() !== "" && nothing && <p>{text.evacuations.noMatch}</p>}
       <EvacuationTable
         title={text.evacuations.failed}

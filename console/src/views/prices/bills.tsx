@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { get, withQuery } from "../../api/client";
 import type { Bill, Bills } from "../../api/types";
-import { Loading, ProblemBox, useLoad } from "../../parts/load";
+import { Reading, useLoad } from "../../parts/load";
 import { useLocale } from "../../text";
 
 /** The first day of this month and of the next one, in UTC as bills have it. */
@@ -43,8 +43,7 @@ export function BillsPanel() {
           />
         </label>
       </div>
-      {read.problem !== null && <ProblemBox problem={read.problem} again={read.again} />}
-      {read.value === null && read.loading && <Loading />}
+      <Reading of={read} />
       {read.value !== null && read.value.bills.length === 0 && <p>{text.prices.noBills}</p>}
       {read.value !== null && read.value.bills.length > 0 && <Rows bills={read.value} />}
     </section>

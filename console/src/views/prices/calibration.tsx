@@ -2,7 +2,7 @@
 
 import { get, withQuery } from "../../api/client";
 import type { Advice, Calibration, ToldBefore } from "../../api/types";
-import { Loading, ProblemBox, useLoad } from "../../parts/load";
+import { Reading, useLoad } from "../../parts/load";
 import { useLocale } from "../../text";
 
 export function CalibrationPanel(props: { flavor: string }) {
@@ -15,8 +15,7 @@ export function CalibrationPanel(props: { flavor: string }) {
     <section aria-labelledby="calibration">
       <h3 id="calibration">{text.prices.calibration}</h3>
       <p class="quiet">{text.prices.calibrationHint}</p>
-      {read.problem !== null && <ProblemBox problem={read.problem} again={read.again} />}
-      {read.value === null && read.loading && <Loading />}
+      <Reading of={read} />
       {found !== undefined && <p class="verdict">{text.prices.verdict[found.verdict]}</p>}
       {read.value !== null && rows.length === 0 && <p>{text.prices.uncalibrated}</p>}
       {found !== undefined && rows.length > 0 && <Rows calibration={found} />}

@@ -5,7 +5,7 @@ import { serverNow } from "../../api/clock";
 import { get, withQuery } from "../../api/client";
 import { pages } from "../../api/pages";
 import type { FlavorPrice, Life, PriceRecord } from "../../api/types";
-import { Loading, ProblemBox, useLoad } from "../../parts/load";
+import { Reading, useLoad } from "../../parts/load";
 import { linkTo } from "../../router";
 import { useLocale } from "../../text";
 import { CalibrationPanel } from "./calibration";
@@ -55,8 +55,7 @@ export function FlavorPanel(props: { price: FlavorPrice }) {
           </select>
         </label>
       </div>
-      {read.problem !== null && <ProblemBox problem={read.problem} again={read.again} />}
-      {history === null && read.loading && <Loading />}
+      <Reading of={read} />
       {history !== null && (
         <>
           <PriceChart flavor={price.flavor} {...history} />

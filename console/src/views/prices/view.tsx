@@ -2,7 +2,7 @@
 
 import { get } from "../../api/client";
 import type { FlavorPrice, Prices } from "../../api/types";
-import { Loading, ProblemBox, useLoad } from "../../parts/load";
+import { Reading, useLoad } from "../../parts/load";
 import { useFeed } from "../../parts/region";
 import { linkTo } from "../../router";
 import { useLocale } from "../../text";
@@ -21,8 +21,7 @@ export function PricesView(props: { flavor: string }) {
       <p class="lead">
         {read.value?.market === true ? text.prices.market : text.prices.noMarket}
       </p>
-      {read.problem !== null && <ProblemBox problem={read.problem} again={read.again} />}
-      {read.value === null && read.loading && <Loading />}
+      <Reading of={read} />
       {read.value !== null && all.length === 0 && <p>{text.prices.empty}</p>}
       {read.value !== null && props.flavor !== "" && chosen === undefined && (
         <p class="box" role="alert">

@@ -1,37 +1,25 @@
 // The map of a moment, and the servers of one of its hosts.
 
 import { useMemo, useState } from "preact/hooks";
-import { byClass } from "../../parts/resources";
 import { useLocale } from "../../text";
 import { groupsOf } from "../capacity/columns";
 import { HostMap } from "../capacity/map";
+import { useResource } from "../capacity/resource";
 import { Legend, Sums } from "../capacity/sums";
 import type { Moment } from "./model";
 
 export function MomentView(props: { moment: Moment }) {
   const { text } = useLocale();
   const { columns, servers } = props.moment;
-  const [chosen, setChosen] = useState("");
+  const { usage, field } = useResource(columns);
   const [host, setHost] = useState("");
-  const classes = [...columns.classes.keys()].sort(byClass);
-  const resource = columns.classes.has(chosen) ? chosen : (classes[0] ?? "");
-  const usage = columns.classes.get(resource);
   // Hosts and zones are the same at every moment.
   const groups = useMemo(() => groupsOf(columns, "zone", text.capacity.noGroup), [columns.names]);
   if (usage === undefined) return <p>{text.capacity.empty}</p>;
   const there = servers.get(host) ?? [];
   return (
     <>
-      <div class="controls">
-        <label>
-          {text.capacity.resource}
-          <select value={resource} onChange={(change) => setChosen(change.currentTarget.value)}>
-            {classes.map((one) => (
-              <option key={one}>{one}</option>
-            ))}
-          </select>
-        </label>
-      </div>
+      <div class="controls">{field}</div>
       <Legend />
       <HostMap
         columns={columns}

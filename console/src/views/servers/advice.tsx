@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get, withQuery } from "../../api/client";
 import type { Advice, Server } from "../../api/types";
-import { Loading, ProblemBox, useLoad } from "../../parts/load";
+import { Reading, useLoad } from "../../parts/load";
 import { useLocale } from "../../text";
 
 /** Most flavors whose forecast is read without being asked for. */
@@ -37,8 +37,7 @@ export function AdvicePanel(props: { flavor: string; close: () => void }) {
   return (
     <section class="panel box" aria-labelledby="advice" tabIndex={-1} ref={panel}>
       <h2 id="advice">{text.servers.adviceOf(props.flavor)}</h2>
-      {read.problem !== null && <ProblemBox problem={read.problem} again={read.again} />}
-      {read.value === null && read.loading && <Loading />}
+      <Reading of={read} />
       {read.value !== null && <Told advice={read.value} />}
       <button type="button" class="plain" onClick={props.close}>
         {text.host.close}

@@ -4,7 +4,7 @@
 import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import { get } from "../../api/client";
 import type { Prices, Server, WatchEvent } from "../../api/types";
-import { Loading, ProblemBox, useLoad } from "../../parts/load";
+import { Reading, useLoad } from "../../parts/load";
 import { useFeed, useRegion } from "../../parts/region";
 import { useSeconds } from "../../parts/seconds";
 import { useLocale } from "../../text";
@@ -61,8 +61,7 @@ export function ServersView() {
           onInput={(input) => setWanted(input.currentTarget.value)}
         />
       </label>
-      {list.problem !== null && <ProblemBox problem={list.problem} again={list.again} />}
-      {list.value === null && list.loading && <Loading />}
+      <Reading of={list} />
       {list.value !== null && rows.length === 0 && <p>{text.servers.empty}</p>}
       {leaving > 0 && (
         <p role="status" class="urgent">
