@@ -1,8 +1,8 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { open, openBrowser, violations, visit } from "./page";
+import { open, openBrowser, signedIn, violations, visit } from "./page";
 import { picture } from "./picture";
-import { Region } from "./region";
+import { Region, type Role } from "./region";
 
 let browser: Browser;
 let region: Region;
@@ -16,13 +16,7 @@ afterAll(async () => {
   await region.remove();
 });
 
-async function signedIn(role: "operator" | "reader" | "tenant") {
-  const opened = await open(browser, region.console);
-  await opened.page.getByLabel("Token").fill(region.token(role));
-  await opened.page.getByRole("button", { name: "Sign in" }).click();
-  await opened.page.getByRole("heading", { name: "Evacuations" }).waitFor();
-  return opened;
-}
+const asRole = (role: Role) => signedIn(browser, region.console, region.token(role));
 
 describe("sign in", () => {
   it("refuses a wrong token, keeps the right one for this tab only, and forgets it", async () => {
@@ -61,7 +55,7 @@ describe("sign in", () => {
   });
 
   it("shows a tenant what is its own, and a reader everything", async () => {
-    const tenant = await signedIn("tenant");
+    const tenant = await asRole("tenant");
     const row = tenant.page.locator('tr[data-victim="AP2"]');
     await row.waitFor();
     // Who displaced it is another tenant's business.
@@ -71,7 +65,7 @@ describe("sign in", () => {
     await tenant.page.getByRole("heading", { name: "Evacuations" }).waitFor();
     expect(tenant.wrong).toEqual([]);
     await tenant.close();
-    const reader = await signedIn("reader");
+    const reader = await asRole("reader");
     await reader.page.getByText("urgent").first().waitFor();
     await reader.page.getByRole("link", { name: "Capacity" }).click();
     await reader.page.getByRole("application").waitFor();
@@ -81,7 +75,7 @@ describe("sign in", () => {
 
 describe("a preemption", () => {
   it("appears while it happens, with its countdown, and then as ended", async () => {
-    const { page, wrong, close } = await signedIn("operator");
+    const { page, wrong, close } = await asRole("operator");
     await page.locator(".pulse.live").waitFor();
     await region.create("second", "large", "science");
     const row = page.locator('.group.active tr[data-victim="CP1"]');
@@ -105,7 +99,7 @@ describe("a preemption", () => {
     for (const host of hosts) {
       region.simulate(host, "fail", "--action", "terminate", "--times", "100");
     }
-    const { page, wrong, close } = await signedIn("operator");
+    const { page, wrong, close } = await asRole("operator");
     await page.locator(".pulse.live").waitFor();
     await region.create("third", "large", "science");
     const row = page.locator(".group.failed tr[data-victim]").first();
@@ -128,7 +122,7 @@ describe("a tenant", () => {
     const flavor = { name: "p.slow", ...size, extra_specs: specs };
     await region.ask("POST", "/v1/flavors", flavor);
     await region.create("slow", "p.slow", "paper");
-    const { page, wrong, close } = await signedIn("tenant");
+    const { page, wrong, close } = await asRole("tenant");
     await page.getByRole("link", { name: "Servers" }).click();
     const row = page.locator('tr[data-server="slow"]');
     await page.locator('tr[data-server="slow"][data-status="active"]').waitFor();
@@ -151,7 +145,7 @@ describe("a tenant", () => {
 
 describe("a scheduler that is killed", () => {
   it("is missed at once, and the page goes on by itself when another one answers", async () => {
-    const { page, close } = await signedIn("operator");
+    const { page, close } = await asRole("operator");
     await page.locator("tr[data-victim]").first().waitFor();
     await page.locator(".pulse.live").waitFor();
     await region.kill();

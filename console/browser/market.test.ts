@@ -1,8 +1,8 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { open, openBrowser, violations } from "./page";
+import { openBrowser, signedIn, violations } from "./page";
 import { picture } from "./picture";
-import { type PastLife, Region } from "./region";
+import { type PastLife, Region, type Role } from "./region";
 
 const HOUR_MS = 3_600_000;
 const MARKUP = `<img src=x onerror="alert('left')">`;
@@ -58,13 +58,8 @@ afterAll(async () => {
   await region.remove();
 });
 
-async function signedIn(role: "operator" | "tenant", view: string) {
-  const opened = await open(browser, `${region.console}#/${view}`);
-  await opened.page.getByLabel("Token").fill(region.token(role));
-  await opened.page.getByRole("button", { name: "Sign in" }).click();
-  await opened.page.locator("h1#heading").waitFor();
-  return opened;
-}
+const asRole = (role: Role, view: string) =>
+  signedIn(browser, `${region.console}#/${view}`, region.token(role));
 
 interface Total {
   charged: string;
@@ -74,7 +69,7 @@ describe("prices", () => {
   it("have a history, with those who had to leave and why", async () => {
     // Demand raises the price, and the normal server makes some of the others leave.
     await region.create("urgent", "whole", "science");
-    const { page, wrong, close } = await signedIn("operator", "prices");
+    const { page, wrong, close } = await asRole("operator", "prices");
     await page.getByRole("link", { name: "spot" }).click();
     await page.getByText("Advice and reality agree.").waitFor();
     const chart = page.getByRole("img", { name: /^Price of spot: \d+ prices/ });
@@ -97,7 +92,7 @@ describe("prices", () => {
   });
 
   it("stand beside what advice told before, and what happened", async () => {
-    const { page, close } = await signedIn("operator", "prices/spot");
+    const { page, close } = await asRole("operator", "prices/spot");
     const table = page.getByRole("table", { name: "Was the advice right?" });
     await table.waitFor();
     const row = table.locator("tbody tr").first();
@@ -106,7 +101,7 @@ describe("prices", () => {
   });
 
   it("make bills, which are those of the command line", async () => {
-    const { page, wrong, close } = await signedIn("operator", "prices");
+    const { page, wrong, close } = await asRole("operator", "prices");
     await page.getByLabel("From").fill("2020-01-01");
     await page.getByRole("table", { name: "Bills" }).waitFor();
     const args = ["billing", "total", "--all-projects", "--from", "2020-01-01", "-o", "json"];
@@ -124,7 +119,7 @@ describe("prices", () => {
 
 describe("a tenant", () => {
   it("has prices and advice beside its servers, and its own bills only", async () => {
-    const { page, wrong, close } = await signedIn("tenant", "servers");
+    const { page, wrong, close } = await asRole("tenant", "servers");
     const row = page.locator("tr[data-server]").first();
     await row.getByText(/lives [\d.]+ h on average/).waitFor();
     expect(await row.innerText()).toMatch(/0\.0\d+/);
@@ -151,7 +146,7 @@ describe("plugins", () => {
     const file = "../weighers/wasm/tests/fixtures/weigher-1.0.wasm";
     const added = ["plugin", "add", "trial", "--file", file, "--shadow", "--multiplier=-1000"];
     region.program("ebbtide", ...added);
-    const { page, wrong, close } = await signedIn("operator", "plugins");
+    const { page, wrong, close } = await asRole("operator", "plugins");
     const row = page.locator('tr[data-plugin="trial"]');
     await row.getByText("in shadow").waitFor();
     for (const name of ["first", "second", "third"]) await region.create(name, "spot", "paper");

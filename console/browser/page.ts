@@ -77,6 +77,15 @@ export async function open(
   return { page, wrong, close };
 }
 
+/** The same, signed in with a token. */
+export async function signedIn(browser: Browser, address: string, token: string): Promise<Watched> {
+  const opened = await open(browser, address);
+  await opened.page.getByLabel("Token").fill(token);
+  await opened.page.getByRole("button", { name: "Sign in" }).click();
+  await opened.page.locator("h1#heading").waitFor();
+  return opened;
+}
+
 /**
  * Playwright evaluates in the page itself, which the Content-Security-Policy forbids. Chromium
  * makes an exception for debuggers and Firefox does not: here the document comes without the

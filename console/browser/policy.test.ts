@@ -1,27 +1,18 @@
 // What Chromium says about the Content-Security-Policy: drivers of Firefox hear of no breach.
 
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { open, openBrowser } from "./page";
 import { Region } from "./region";
+import { openStranger, type Stranger } from "./stranger";
 
 let browser: Browser;
 let region: Region;
-let stranger: Server;
-let elsewhere: string;
+let stranger: Stranger;
 
 beforeAll(async () => {
   // Without authentication: the browser's rules are all that is between the region and any page.
-  [browser, region] = await Promise.all([openBrowser(), Region.start()]);
-  stranger = createServer((_, answer) => {
-    answer.setHeader("content-type", "text/html");
-    answer.end("<!doctype html><title>elsewhere</title><h1>elsewhere</h1>");
-  });
-  await new Promise<void>((resolve) => stranger.listen(0, "127.0.0.1", resolve));
-  // Another name of this machine is another site.
-  elsewhere = `http://localhost:${(stranger.address() as AddressInfo).port}/`;
+  [browser, region, stranger] = await Promise.all([openBrowser(), Region.start(), openStranger()]);
 });
 
 afterAll(async () => {
@@ -32,7 +23,7 @@ afterAll(async () => {
 
 describe("the policy of the page", () => {
   it("cannot show the console in a frame", async () => {
-    const { page, close } = await open(browser, elsewhere);
+    const { page, close } = await open(browser, stranger.url);
     const refused = page.waitForEvent("console", (said) => said.text().includes("frame-ancestors"));
     await page.evaluate((url) => {
       const frame = document.createElement("iframe");
@@ -66,7 +57,7 @@ describe("the policy of the page", () => {
         // Trusted types.
       }
       return done;
-    }, elsewhere);
+    }, stranger.url);
     expect(tries).toEqual([]);
     await close();
   });

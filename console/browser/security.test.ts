@@ -1,25 +1,16 @@
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { open, openBrowser } from "./page";
 import { Region } from "./region";
+import { openStranger, type Stranger } from "./stranger";
 
 let browser: Browser;
 let region: Region;
-let stranger: Server;
-let elsewhere: string;
+let stranger: Stranger;
 
 beforeAll(async () => {
   // Without authentication: the browser's rules are all that is between the region and any page.
-  [browser, region] = await Promise.all([openBrowser(), Region.start()]);
-  stranger = createServer((_, answer) => {
-    answer.setHeader("content-type", "text/html");
-    answer.end("<!doctype html><title>elsewhere</title><h1>elsewhere</h1>");
-  });
-  await new Promise<void>((resolve) => stranger.listen(0, "127.0.0.1", resolve));
-  // Another name of this machine is another site.
-  elsewhere = `http://localhost:${(stranger.address() as AddressInfo).port}/`;
+  [browser, region, stranger] = await Promise.all([openBrowser(), Region.start(), openStranger()]);
 });
 
 afterAll(async () => {
@@ -35,7 +26,7 @@ async function health(): Promise<string> {
 
 describe("a page of another origin", () => {
   it("changes nothing in the region and reads nothing", async () => {
-    const { page, close } = await open(browser, elsewhere, {}, true);
+    const { page, close } = await open(browser, stranger.url, {}, true);
     const tries = await page.evaluate(async (url) => {
       const path = `${url}/v1/hosts/host-A/disable`;
       const body = JSON.stringify({ reason: "from elsewhere" });

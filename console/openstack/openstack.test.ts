@@ -1,7 +1,7 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Host } from "../src/api/types";
-import { open, openBrowser, violations } from "../browser/page";
+import { open, openBrowser, signedIn, violations } from "../browser/page";
 import { eventually, newTenant, User } from "./cloud";
 
 /** Free processors of a host that a preemptible server of the story takes. */
@@ -43,14 +43,12 @@ async function api<T>(path: string): Promise<T> {
   return answer;
 }
 
-async function signedIn(user: User) {
-  const opened = await open(browser, console_);
-  const addresses: string[] = [];
-  opened.page.on("request", (request) => addresses.push(request.url()));
-  await opened.page.getByLabel("Token").fill(user.access.token);
-  await opened.page.getByRole("button", { name: "Sign in" }).click();
-  await opened.page.getByRole("heading", { name: "Evacuations" }).waitFor();
+async function asUser(user: User) {
+  const opened = await signedIn(browser, console_, user.access.token);
   await opened.page.locator(".pulse.live").waitFor();
+  // What it has asked for until now.
+  const loaded = () => performance.getEntriesByType("resource").map((entry) => entry.name);
+  const addresses = [...(await opened.page.evaluate(loaded)), opened.page.url()];
   expect(addresses.filter((one) => one.includes(user.access.token))).toEqual([]);
   return opened;
 }
@@ -65,7 +63,7 @@ describe("the console on an OpenStack", () => {
   });
 
   it("shows a preemption while it happens, and who displaced the server, and why", async () => {
-    const { page, wrong, close } = await signedIn(admin);
+    const { page, wrong, close } = await asUser(admin);
     const urgent = await admin.boot(`urgent-${STAMP}`, "large");
     servers.push(urgent);
     const row = page.locator('.group.active tr[data-victim^="cheap-"]');
@@ -83,7 +81,7 @@ describe("the console on an OpenStack", () => {
   });
 
   it("has every view, without a violation that axe finds", async () => {
-    const { page, wrong, close } = await signedIn(admin);
+    const { page, wrong, close } = await asUser(admin);
     const views: [string, string][] = [
       ["Servers", "tr[data-server]"],
       ["Decisions", "main table"],
@@ -104,8 +102,25 @@ describe("the console on an OpenStack", () => {
     await close();
   });
 
+  it("asks what a request would do, with a flavor of Nova's", async () => {
+    const { page, wrong, close } = await asUser(admin);
+    await page.getByRole("link", { name: "What if", exact: true }).click();
+    const flavors = page.getByLabel("Flavor");
+    await flavors.locator("option", { hasText: /^large \(4 VCPU/ }).waitFor({ state: "attached" });
+    const preemptible = flavors.locator("option", {
+      hasText: /^large.preemptible .*preemptible\)$/,
+    });
+    expect(await preemptible.count()).toBe(1);
+    await flavors.selectOption("large");
+    await page.getByRole("button", { name: "Ask" }).click();
+    await page.getByRole("heading", { name: "1 server would have to leave:" }).waitFor();
+    expect(await page.locator(".outcome").innerText()).toContain("cheap-");
+    expect(wrong).toEqual([]);
+    await close();
+  });
+
   it("shows a tenant what is its own, and lets it change no more", async () => {
-    const { page, wrong, close } = await signedIn(tenant);
+    const { page, wrong, close } = await asUser(tenant);
     await page.locator('tr[data-victim^="cheap-"]').first().waitFor();
     for (const view of ["Capacity", "Plugins", "Replay"]) {
       expect(await page.getByRole("link", { name: view }).count()).toBe(0);
@@ -130,7 +145,7 @@ describe("the console on an OpenStack", () => {
   });
 
   it("goes on when a life ends by its owner", async () => {
-    const { page, close } = await signedIn(tenant);
+    const { page, close } = await asUser(tenant);
     const last = await eventually("a server that runs", async () => {
       const all = await tenant.ask<{ servers: { id: string; name: string }[] }>(
         "compute",

@@ -17,11 +17,6 @@ export class Problem extends Error {
     super(detail);
   }
 
-  /** True if this cloud does not have what was asked for: on an OpenStack, flavors are Nova's. */
-  get missing(): boolean {
-    return this.status === 501;
-  }
-
   /** True if the scheduler did not answer, or says that it cannot now. */
   get unreachable(): boolean {
     return this.status === 0 || this.status === 503 || this.status === 504;
@@ -72,16 +67,6 @@ export function withQuery(path: string, query: Record<string, string | number | 
 
 export function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   return send<T>(path, { headers: headers() }, signal);
-}
-
-/** The same; `other` if this cloud does not have it. */
-export async function getOr<T>(path: string, other: T, signal?: AbortSignal): Promise<T> {
-  try {
-    return await get<T>(path, signal);
-  } catch (error) {
-    if (error instanceof Problem && error.missing) return other;
-    throw error;
-  }
 }
 
 export function post<T>(path: string, body: unknown, signal?: AbortSignal): Promise<T> {

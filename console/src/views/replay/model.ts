@@ -78,10 +78,7 @@ export function eventsOf(
 /** Amounts by resource class. */
 export type Sizes = ReadonlyMap<string, ReadonlyMap<string, number>>;
 
-/**
- * The sizes of flavors: what servers of them take from a host, or else what the flavors say. An
- * OpenStack has no list of flavors in this API.
- */
+/** The sizes of flavors: what servers of them take from a host, or else what the flavors say. */
 export function sizesOf(flavors: readonly Flavor[], servers: readonly Server[]): Sizes {
   const sizes = new Map<string, ReadonlyMap<string, number>>(
     flavors.map((flavor) => [

@@ -2,10 +2,10 @@
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { serverNow } from "../../api/clock";
-import { get, getOr } from "../../api/client";
+import { get } from "../../api/client";
 import { pages } from "../../api/pages";
 import type { Decision, Flavor, Host, Life, Server } from "../../api/types";
-import { Loading, ProblemBox, useLoad } from "../../parts/load";
+import { Reading, useLoad } from "../../parts/load";
 import { linkTo } from "../../router";
 import { useLocale } from "../../text";
 import { type Columns, columnsOf } from "../capacity/columns";
@@ -64,8 +64,7 @@ export function ReplayView(props: { day: string }) {
           {text.refresh}
         </button>
       </div>
-      {read.problem !== null && <ProblemBox problem={read.problem} again={read.again} />}
-      {read.value === null && read.loading && <Loading />}
+      <Reading of={read} />
       {read.value !== null && <Player key={day} day={read.value} />}
     </section>
   );
@@ -81,7 +80,7 @@ async function dayFrom(day: string, signal: AbortSignal): Promise<Day> {
   const lived = { ended_from: time(from), launched_before: time(bounds.to) };
   const [{ hosts }, { flavors }, lives, servers, decisions] = await Promise.all([
     get<{ hosts: Host[] }>("/v1/hosts", signal),
-    getOr<{ flavors: Flavor[] }>("/v1/flavors", { flavors: [] }, signal),
+    get<{ flavors: Flavor[] }>("/v1/flavors", signal),
     pages<Life>("/v1/lives", lived, "lives", MOST, signal),
     pages<Server>("/v1/servers", { include_gone: "true" }, "servers", MOST, signal),
     pages<Decision>("/v1/decisions", period, "decisions", MOST, signal),

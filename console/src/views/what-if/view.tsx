@@ -1,9 +1,9 @@
 // What a request would do: hosts and victims before anything happens.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { get, getOr, post, type Problem } from "../../api/client";
+import { get, post, type Problem } from "../../api/client";
 import type { Counterfactuals, Decision, Flavor, Host } from "../../api/types";
-import { asProblem, Loading, ProblemBox, useLoad } from "../../parts/load";
+import { asProblem, ProblemBox, Reading, useLoad } from "../../parts/load";
 import { useRegion } from "../../parts/region";
 import { useLocale } from "../../text";
 import { victimsOf } from "../decision/model";
@@ -23,7 +23,7 @@ export function WhatIfView() {
   const { text } = useLocale();
   const { seesAll } = useRegion();
   const flavors = useLoad("flavors", (signal) =>
-    getOr<{ flavors: Flavor[] | null }>("/v1/flavors", { flavors: null }, signal),
+    get<{ flavors: Flavor[] }>("/v1/flavors", signal),
   );
   const zones = useLoad("zones", (signal) => (seesAll ? readZones(signal) : Promise.resolve([])));
   const [answer, setAnswer] = useState<Answer | null>(null);
@@ -44,15 +44,14 @@ export function WhatIfView() {
     }
     setAsking(false);
   };
-  const list = flavors.value === null ? [] : flavors.value.flavors;
+  const list = flavors.value?.flavors ?? [];
   return (
     <section aria-labelledby="heading">
       <h1 id="heading">{text.whatIf.heading}</h1>
       <p class="lead">{text.whatIf.intro}</p>
-      {flavors.problem !== null && <ProblemBox problem={flavors.problem} again={flavors.again} />}
-      {flavors.value === null && flavors.loading && <Loading />}
-      {flavors.value !== null && list?.length === 0 && <p>{text.whatIf.noFlavors}</p>}
-      {(list === null || list.length > 0) && (
+      <Reading of={flavors} />
+      {flavors.value !== null && list.length === 0 && <p>{text.whatIf.noFlavors}</p>}
+      {list.length > 0 && (
         <Question flavors={list} zones={zones.value ?? []} asking={asking} ask={ask} />
       )}
       {problem !== null && <ProblemBox problem={problem} />}
@@ -77,27 +76,19 @@ async function readZones(signal: AbortSignal): Promise<string[]> {
   return [...new Set(hosts.map((host) => host.availability_zone))].filter(Boolean).sort();
 }
 
-/** Without a list of flavors a person types the name. */
 function Question(props: {
-  flavors: Flavor[] | null;
+  flavors: Flavor[];
   zones: string[];
   asking: boolean;
   ask: (request: Record<string, unknown>) => void;
 }) {
   const { text } = useLocale();
-  const [flavor, setFlavor] = useState(props.flavors?.[0]?.name ?? "");
+  const [flavor, setFlavor] = useState(props.flavors[0]?.name ?? "");
   const [count, setCount] = useState("1");
   const [zone, setZone] = useState("");
   const [project, setProject] = useState("");
   const number = Number(count);
   const valid = Number.isInteger(number) && number >= 1 && number <= MOST;
-  const input = (
-    <input
-      required
-      value={flavor}
-      onInput={(input) => setFlavor(input.currentTarget.value.trim())}
-    />
-  );
   return (
     <form
       class="question"
@@ -109,18 +100,14 @@ function Question(props: {
     >
       <label>
         {text.whatIf.flavor}
-        {props.flavors === null ? (
-          input
-        ) : (
-          <select value={flavor} onChange={(change) => setFlavor(change.currentTarget.value)}>
-            {props.flavors.map((one) => (
-              <option key={one.id} value={one.name}>
-                {one.name} ({one.vcpus} VCPU, {one.ram_mb} MiB, {one.disk_gb} GiB
-                {one.preemptible ? `, ${text.decision.preemptible}` : ""})
-              </option>
-            ))}
-          </select>
-        )}
+        <select value={flavor} onChange={(change) => setFlavor(change.currentTarget.value)}>
+          {props.flavors.map((one) => (
+            <option key={one.id} value={one.name}>
+              {one.name} ({one.vcpus} VCPU, {one.ram_mb} MiB, {one.disk_gb} GiB
+              {one.preemptible ? `, ${text.decision.preemptible}` : ""})
+            </option>
+          ))}
+        </select>
       </label>
       <label>
         {text.whatIf.count}

@@ -47,6 +47,11 @@ pub struct CloudReader {
     removals: HostRemovals,
 }
 
+/// Whether one of the projects may use it; `None`: whether it is there.
+fn is_for_any(offered: &OfferedFlavor, projects: Option<&[String]>) -> bool {
+    projects.is_none_or(|all| all.iter().any(|project| offered.is_for(project)))
+}
+
 /// The name under which a reader without a scheduler looks at a ledger. It drives nothing.
 const READER: &str = "reader";
 
@@ -180,11 +185,24 @@ impl CloudReader {
         projects: Option<&[String]>,
     ) -> Result<Flavor, WhatIfError> {
         let nova = self.facts.database.nova();
-        let is_wanted = |offered: &OfferedFlavor| {
-            projects.is_none_or(|all| all.iter().any(|project| offered.is_for(project)))
-        };
-        let found = offered_flavor(nova, id_or_name, is_wanted).await?;
+        let found = offered_flavor(nova, id_or_name, |one| is_for_any(one, projects)).await?;
         Ok(flavor_view(&found))
+    }
+
+    /// The flavors of which nova-api builds servers, by name. With `projects` only those of which
+    /// it does for one of them.
+    ///
+    /// # Errors
+    /// Nova's API database cannot be read.
+    pub async fn flavors(
+        &self,
+        projects: Option<&[String]>,
+    ) -> Result<Vec<Flavor>, NovaServiceError> {
+        let offered = self.facts.database.nova().flavors_for_sale().await?;
+        let visible = offered.iter().filter(|one| is_for_any(one, projects));
+        let mut flavors: Vec<Flavor> = visible.map(|one| flavor_view(&one.flavor)).collect();
+        flavors.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(flavors)
     }
 
     /// What an hour of each flavor costs that says a price, by name. With `projects` only of
@@ -196,15 +214,10 @@ impl CloudReader {
         &self,
         projects: Option<&[String]>,
     ) -> Result<Vec<FlavorPrice>, NovaServiceError> {
-        let offered = self.facts.database.nova().flavors_for_sale().await?;
-        let visible = offered.iter().filter(|offered| {
-            projects.is_none_or(|all| all.iter().any(|project| offered.is_for(project)))
-        });
-        let flavors = visible.map(|offered| flavor_view(&offered.flavor));
+        let flavors = self.flavors(projects).await?;
         let market = &self.selector.market;
-        let mut prices: Vec<FlavorPrice> = flavors.map(|f| market.flavor_price(&f)).collect();
+        let mut prices: Vec<FlavorPrice> = flavors.iter().map(|f| market.flavor_price(f)).collect();
         prices.retain(|price| price.base > Money::default());
-        prices.sort_by(|a, b| a.flavor.cmp(&b.flavor));
         Ok(prices)
     }
 

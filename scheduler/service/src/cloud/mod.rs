@@ -97,8 +97,10 @@ pub(crate) trait CloudView: Send + Sync {
     fn evacuations<'a>(&'a self, filter: &'a EvacuationFilter) -> Answer<'a, Vec<Evacuation>>;
     fn groups(&self) -> Answer<'_, Vec<ServerGroup>>;
     fn aggregates(&self) -> Answer<'_, Vec<Aggregate>>;
-    fn flavors(&self) -> Answer<'_, Vec<Flavor>>;
-    fn flavor<'a>(&'a self, name: &'a str) -> Answer<'a, Flavor>;
+    /// All flavors, by name. With `projects` those that one of them may use.
+    fn flavors<'a>(&'a self, projects: Option<&'a [String]>) -> Answer<'a, Vec<Flavor>>;
+    /// One of them, by name or id.
+    fn flavor<'a>(&'a self, name: &'a str, projects: Option<&'a [String]>) -> Answer<'a, Flavor>;
     /// A flavor and a server group (`""`: none) by their names or ids.
     fn flavor_and_group<'a>(
         &'a self,

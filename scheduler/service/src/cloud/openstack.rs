@@ -355,18 +355,12 @@ impl CloudView for OpenStackView {
         Box::pin(async move { Ok(self.reader.aggregates()) })
     }
 
-    fn flavors(&self) -> Answer<'_, Vec<Flavor>> {
-        Box::pin(async move {
-            let command = "openstack flavor list --long";
-            Err(ServiceError::OpenStackCommand { command })
-        })
+    fn flavors<'a>(&'a self, projects: Option<&'a [String]>) -> Answer<'a, Vec<Flavor>> {
+        Box::pin(async move { self.reader.flavors(projects).await.map_err(|e| unread(&e)) })
     }
 
-    fn flavor<'a>(&'a self, _name: &'a str) -> Answer<'a, Flavor> {
-        Box::pin(async move {
-            let command = "openstack flavor show FLAVOR";
-            Err(ServiceError::OpenStackCommand { command })
-        })
+    fn flavor<'a>(&'a self, name: &'a str, projects: Option<&'a [String]>) -> Answer<'a, Flavor> {
+        Box::pin(async move { self.reader.flavor(name, projects).await.map_err(unanswered) })
     }
 
     fn flavor_and_group<'a>(

@@ -132,11 +132,12 @@ impl CloudView for RegionView {
         Box::pin(async move { self.region_actor.read(Region::aggregates).await })
     }
 
-    fn flavors(&self) -> Answer<'_, Vec<Flavor>> {
+    /// A region's flavors are everybody's.
+    fn flavors<'a>(&'a self, _projects: Option<&'a [String]>) -> Answer<'a, Vec<Flavor>> {
         Box::pin(async move { self.region_actor.read(Region::flavors).await })
     }
 
-    fn flavor<'a>(&'a self, name: &'a str) -> Answer<'a, Flavor> {
+    fn flavor<'a>(&'a self, name: &'a str, _projects: Option<&'a [String]>) -> Answer<'a, Flavor> {
         Box::pin(async move {
             let name = name.to_owned();
             let look = move |region: &Region| region.find_flavor(&name).cloned();

@@ -1,10 +1,12 @@
 //! Operator calls: hosts, flavors, aggregates, budgets, adoption of servers.
 
+use super::guard::caller;
 use super::request::{optional, parsed, required};
 use super::servers::{CREATE, on_the_wire};
 use super::{ApiHandlers, convert};
 use crate::cloud::{ListedServer, Standalone};
 use crate::error::ServiceError;
+use ebbtide_access::Caller;
 use ebbtide_engine::HostSummary;
 use ebbtide_model::{
     Aggregate, AggregateId, BudgetScope, DisruptionBudget, Flavor, FlavorId, GroupId, Seconds,
@@ -35,6 +37,11 @@ impl ApiHandlers {
     fn own(&self, command: &'static str) -> Result<&Standalone, ServiceError> {
         self.api.standalone(command)
     }
+}
+
+/// `None`: all flavors are the caller's to see.
+fn tenant_projects(who: &Caller) -> Option<&[String]> {
+    who.is_tenant().then_some(who.projects.as_slice())
 }
 
 fn scope(project_id: String, group_id: &str) -> Result<BudgetScope, ServiceError> {
@@ -215,9 +222,10 @@ impl v1::admin_server::Admin for ApiHandlers {
 
     async fn list_flavors(
         &self,
-        _request: Request<v1::ListFlavorsRequest>,
+        request: Request<v1::ListFlavorsRequest>,
     ) -> Result<Response<v1::ListFlavorsResponse>, Status> {
-        let flavors = self.api.cloud.flavors().await?;
+        let who = caller(&request)?;
+        let flavors = self.api.cloud.flavors(tenant_projects(&who)).await?;
         Ok(Response::new(v1::ListFlavorsResponse {
             flavors: flavors.iter().map(convert::flavor).collect(),
         }))
@@ -227,8 +235,9 @@ impl v1::admin_server::Admin for ApiHandlers {
         &self,
         request: Request<v1::GetFlavorRequest>,
     ) -> Result<Response<v1::GetFlavorResponse>, Status> {
+        let who = caller(&request)?;
         let name = request.into_inner().id;
-        let flavor = self.api.cloud.flavor(&name).await?;
+        let flavor = self.api.cloud.flavor(&name, tenant_projects(&who)).await?;
         Ok(Response::new(v1::GetFlavorResponse {
             flavor: Some(convert::flavor(&flavor)),
         }))

@@ -49,10 +49,10 @@ async fn history(cloud: &OpenStack) {
     store.close().await;
 }
 
-#[tokio::test]
-async fn a_tenant_sees_the_prices_of_the_flavors_that_it_may_use() {
+/// Three flavors of a price, of which `gold` is another project's.
+async fn sale() -> OpenStack {
     let cloud = OpenStack::start("").await;
-    for (id, name) in [(1, "bronze"), (2, "gold"), (3, "silver")] {
+    for (id, name) in [(3, "silver"), (2, "gold"), (1, "bronze")] {
         cloud.sell(id, name, 1, (PRICE, "0.02")).await;
     }
     let api = &cloud.nova.api;
@@ -60,6 +60,45 @@ async fn a_tenant_sees_the_prices_of_the_flavors_that_it_may_use() {
         .await;
     let row = [("id", "1"), ("flavor_id", "2"), ("project_id", "'another'")];
     api.insert("flavor_projects", &row).await;
+    cloud
+}
+
+#[tokio::test]
+async fn a_tenant_sees_the_flavors_that_it_may_use() {
+    let cloud = sale().await;
+    let names = |said: &Value| -> Vec<String> {
+        let all = said["flavors"].as_array().unwrap().iter();
+        all.map(|one| one["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let admin = cloud.keystone.admin.clone();
+    let member = cloud.keystone.token_of("ada").await;
+    let all = read(&cloud, &admin, "/v1/flavors").await;
+    assert_eq!(names(&all), ["bronze", "gold", "silver"]);
+    let bronze = &all["flavors"][0];
+    assert_eq!(bronze["vcpus"], json!(1), "{all}");
+    assert_eq!(bronze["extra_specs"][PRICE], json!("0.02"), "{all}");
+    let own = read(&cloud, &member, "/v1/flavors").await;
+    assert_eq!(names(&own), ["bronze", "silver"]);
+    assert_eq!(
+        read(&cloud, &member, "/v1/flavors/bronze").await["flavor"],
+        *bronze
+    );
+    let hidden = ask(&cloud, &member, "/v1/flavors/gold", &[]).await;
+    assert_eq!(hidden.status, 404, "{}", hidden.body);
+    let shown = ask(&cloud, &admin, "/v1/flavors/gold", &[]).await;
+    assert_eq!(shown.status, 200, "{}", shown.body);
+    // nova-api builds no servers of a disabled one.
+    let change = "UPDATE flavors SET disabled = TRUE WHERE id = 3";
+    cloud.nova.api.sql(change).await;
+    let left = read(&cloud, &admin, "/v1/flavors").await;
+    assert_eq!(names(&left), ["bronze", "gold"]);
+    cloud.end().await;
+}
+
+#[tokio::test]
+async fn a_tenant_sees_the_prices_of_the_flavors_that_it_may_use() {
+    let cloud = sale().await;
     let admin = cloud.keystone.admin.clone();
     let member = cloud.keystone.token_of("ada").await;
     let all = read(&cloud, &admin, "/v1/prices").await;

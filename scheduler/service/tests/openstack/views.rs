@@ -89,10 +89,10 @@ async fn what_openstack_does_itself_is_named() {
             "openstack server delete",
         ),
         (
-            "/v1/flavors",
-            &[],
+            "/v1/flavors/m1.small",
+            &delete,
             "EB-SERVICE-012",
-            "openstack flavor list",
+            "openstack flavor delete",
         ),
         ("/v1/audit", &[], "EB-SERVICE-012", "ebbtide-manage audit"),
     ] {
