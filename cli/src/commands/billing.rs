@@ -1,15 +1,16 @@
 //! `ebbtide billing`: what each instance-hour was charged.
 //!
-//! Worked out from the lives and prices that the region has written down, by the rule of
-//! `ebbtide-market`: the price is fixed when an hour begins, the last partial hour is free if the
-//! provider ends a preemptible instance, and charged in full if its owner does.
+//! Sums are the region's (`Market/ListBills`). Single hours are worked out from the lives and prices
+//! that the region has written down, by the same rule of `ebbtide-market`: the price is fixed when
+//! an hour begins, the last partial hour is free if the provider ends a preemptible instance, and
+//! charged in full if its owner does.
 
 use clap::{Args, Subcommand};
 use ebbtide_client::Region;
 use ebbtide_client::pages;
 use ebbtide_files::FileError;
 use ebbtide_market::PriceLine;
-use ebbtide_market::billing::{BillableLife, BilledHour, Charge, Sum, hours};
+use ebbtide_market::billing::{BillableLife, BilledHour, Charge, hours};
 use ebbtide_model::names::shown_cell;
 use ebbtide_model::{FlavorId, LifeEnd, Money, PricePoint, Timestamp};
 use ebbtide_proto::v1;
@@ -93,8 +94,19 @@ struct Row<'i> {
 /// # Errors
 /// What the region says, or what keeps a file from being written.
 pub async fn run(context: &mut Context, command: BillingCommand) -> Result<(), CliError> {
-    let mut region = context.region().await?;
-    let (BillingCommand::Hours { which, .. } | BillingCommand::Total { which }) = &command;
+    let region = context.region().await?;
+    match command {
+        BillingCommand::Hours { which, csv } => hours_of(context, region, &which, csv).await,
+        BillingCommand::Total { which } => show_total(context, region, &which).await,
+    }
+}
+
+async fn hours_of(
+    context: &mut Context,
+    mut region: Region,
+    which: &HoursFilter,
+    csv: Option<PathBuf>,
+) -> Result<(), CliError> {
     let now = millis(context.output.now());
     let instances = instances(context, &mut region, which).await?;
     let lines = lines(&mut region, which.to).await?;
@@ -111,22 +123,20 @@ pub async fn run(context: &mut Context, command: BillingCommand) -> Result<(), C
     let unknown = rows
         .iter()
         .filter(|r| r.hour.charge == Charge::PriceUnknown);
-    let unknown = unknown.count();
-    if unknown > 0 {
+    say_unknown(context, unknown.count() as u64);
+    let Some(path) = csv else {
+        return show_hours(context, &rows);
+    };
+    write_csv(&path, &rows)?;
+    context.output.say(&format!("wrote {}", path.display()));
+    Ok(())
+}
+
+fn say_unknown(context: &mut Context, hours: u64) {
+    if hours > 0 {
         context.output.say(&format!(
-            "{unknown} hours began when prices were not written down any more (database.keep_days): nothing is charged for them"
+            "{hours} hours began when prices were not written down any more (database.keep_days): nothing is charged for them"
         ));
-    }
-    match command {
-        BillingCommand::Hours {
-            csv: Some(path), ..
-        } => {
-            write_csv(&path, &rows)?;
-            context.output.say(&format!("wrote {}", path.display()));
-            Ok(())
-        }
-        BillingCommand::Hours { csv: None, .. } => show_hours(context, &rows),
-        BillingCommand::Total { .. } => show_total(context, &rows),
     }
 }
 
@@ -334,51 +344,46 @@ fn show_hours(context: &mut Context, rows: &[Row<'_>]) -> Result<(), CliError> {
     })
 }
 
-/// What one project pays for one flavor.
-#[derive(Default)]
-struct Total {
-    charged_hours: u64,
-    free_hours: u64,
-    charged: Sum,
-}
-
-impl Total {
-    fn add(&mut self, hour: &BilledHour) {
-        match hour.charge {
-            Charge::Full | Charge::EndedByOwner => self.charged_hours += 1,
-            Charge::EndedByProvider | Charge::PriceUnknown => self.free_hours += 1,
-        }
-        self.charged.add(hour.charged);
-    }
-}
-
-fn show_total(context: &mut Context, rows: &[Row<'_>]) -> Result<(), CliError> {
-    let mut totals: BTreeMap<(&str, &str), Total> = BTreeMap::new();
-    for row in rows {
-        let of = (row.of.project.as_str(), row.of.flavor.as_str());
-        totals.entry(of).or_default().add(&row.hour);
-    }
-    let mut all = Total::default();
-    rows.iter().for_each(|row| all.add(&row.hour));
-    let cells = |project: &str, flavor: &str, total: &Total| {
+async fn show_total(
+    context: &mut Context,
+    mut region: Region,
+    which: &HoursFilter,
+) -> Result<(), CliError> {
+    let request = v1::ListBillsRequest {
+        project_id: which.scope.project(context),
+        from: which.from.map(rfc3339).unwrap_or_default(),
+        before: which.to.map(rfc3339).unwrap_or_default(),
+    };
+    let v1::ListBillsResponse { bills, charged } =
+        region.market.list_bills(request).await?.into_inner();
+    say_unknown(context, bills.iter().map(|bill| bill.unknown_hours).sum());
+    let row = |bill: &v1::Bill| {
         vec![
-            TableCell::new(project),
-            TableCell::new(flavor),
-            TableCell::new(total.charged_hours),
-            TableCell::new(total.free_hours),
-            TableCell::new(total.charged).tone(Tone::Strong),
+            TableCell::new(&bill.project_id),
+            TableCell::new(&bill.flavor),
+            TableCell::new(bill.charged_hours),
+            TableCell::new(free(bill)),
+            TableCell::new(&bill.charged).tone(Tone::Strong),
         ]
     };
-    let json = |project: &str, flavor: &str, total: &Total| {
-        Json::object([("project_id", Json::from(project))])
-            .with("flavor", flavor)
-            .with("charged_hours", total.charged_hours)
-            .with("free_hours", total.free_hours)
-            .with("charged", total.charged.to_string().as_str())
+    let json = |bill: &v1::Bill| {
+        Json::object([("project_id", Json::from(bill.project_id.as_str()))])
+            .with("flavor", bill.flavor.as_str())
+            .with("charged_hours", bill.charged_hours)
+            .with("free_hours", free(bill))
+            .with("charged", bill.charged.as_str())
     };
-    let mut shown: Vec<_> = totals.iter().map(|((p, f), t)| cells(p, f, t)).collect();
-    if totals.len() > 1 {
-        shown.push(cells("all", "", &all));
+    let mut rows: Vec<_> = bills.iter().map(row).collect();
+    if bills.len() > 1 {
+        let charged_hours = bills.iter().map(|bill| bill.charged_hours).sum();
+        let unknown_hours = bills.iter().map(free).sum();
+        rows.push(row(&v1::Bill {
+            project_id: "all".to_owned(),
+            charged_hours,
+            unknown_hours,
+            charged,
+            ..v1::Bill::default()
+        }));
     }
     context.output.listing(Listing {
         columns: vec![
@@ -388,8 +393,13 @@ fn show_total(context: &mut Context, rows: &[Row<'_>]) -> Result<(), CliError> {
             number("free_hours", "Hours free"),
             number("charged", "Charged"),
         ],
-        rows: shown,
-        json: Json::List(totals.iter().map(|((p, f), t)| json(p, f, t)).collect()),
+        rows,
+        json: Json::List(bills.iter().map(json).collect()),
         none: "no instance-hours",
     })
+}
+
+/// Hours that cost nothing, for whichever reason.
+fn free(bill: &v1::Bill) -> u64 {
+    bill.free_hours + bill.unknown_hours
 }

@@ -2,7 +2,9 @@
 
 use crate::fake::Fake;
 use crate::run::{Ran, against};
-use ebbtide_proto::v1::{FlavorPrice, Life, PriceRecord, Server};
+use ebbtide_proto::v1::{
+    Bill, FlavorPrice, Life, ListBillsRequest, ListBillsResponse, PriceRecord, Server,
+};
 
 fn record(at: &str, price: &str) -> PriceRecord {
     PriceRecord {
@@ -63,6 +65,22 @@ pub async fn region() -> Fake {
                 ..life("4", "09:00:00", "09:01:00", "deleted")
             },
         ];
+        let bill = |flavor: &str, charged_hours, charged: &str| Bill {
+            project_id: "default".into(),
+            flavor: flavor.into(),
+            charged_hours,
+            charged: charged.into(),
+            ..Bill::default()
+        };
+        let spot = Bill {
+            free_hours: 1,
+            unknown_hours: 2,
+            ..bill("spot.a", 9, "0.353000")
+        };
+        state.bills = ListBillsResponse {
+            bills: vec![bill("pet", 10, "1.000000"), spot],
+            charged: "1.353000".into(),
+        };
         // It is 20:40:12.
         state.servers = vec![Server {
             id: "5".into(),
@@ -125,19 +143,6 @@ async fn hours_cost_what_they_cost_when_they_began() {
 #[tokio::test]
 async fn sums_are_exact_and_files_have_every_hour() {
     let fake = region().await;
-    let ran = against(&fake, &["billing", "total", "-o", "json"]).await;
-    let json = ran.json();
-    let spot = json
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|t| t["flavor"] == "spot.a")
-        .unwrap();
-    assert_eq!(spot["charged"], "0.353000");
-    assert_eq!(
-        (spot["charged_hours"].as_u64(), spot["free_hours"].as_u64()),
-        (Some(9), Some(1))
-    );
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("bill.csv");
     let path = path.to_str().unwrap();
@@ -161,6 +166,37 @@ async fn sums_are_exact_and_files_have_every_hour() {
          default,2,job-2,spot.a,2,2026-11-20T11:40:00Z,2026-11-20T11:50:00Z,0.031,0.031,ended-by-owner\n\
          default,1,job-1,spot.a,4,2026-11-20T12:00:00Z,2026-11-20T12:15:00Z,0.02,0.00,ended-by-provider\n"
     );
+}
+
+#[tokio::test]
+async fn sums_are_those_of_the_region() {
+    let fake = region().await;
+    let line = "billing total --from 2026-11-20 --to 2026-11-21T12:00:00Z --all-projects";
+    let line: Vec<&str> = line.split(' ').collect();
+    let ran = against(&fake, &line).await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    fake.with(|state| {
+        let asked = ListBillsRequest {
+            project_id: String::new(),
+            from: "2026-11-20T00:00:00Z".into(),
+            before: "2026-11-21T12:00:00Z".into(),
+        };
+        assert_eq!(state.bills_asked, Some(asked));
+    });
+    assert!(
+        ran.err.contains("2 hours began when prices were not"),
+        "{}",
+        ran.err
+    );
+    let sum = |line: &&str| line.contains("| all ") && line.contains("| 1.353000 |");
+    assert!(ran.out.lines().any(|line| sum(&line)), "{}", ran.out);
+    let ran = against(&fake, &["billing", "total", "-o", "json"]).await;
+    let json = ran.json();
+    assert_eq!(json.as_array().unwrap().len(), 2);
+    assert_eq!(json[1]["flavor"], "spot.a");
+    assert_eq!(json[1]["charged"], "0.353000");
+    assert_eq!(json[1]["charged_hours"], 9);
+    assert_eq!(json[1]["free_hours"], 3);
 }
 
 #[tokio::test]

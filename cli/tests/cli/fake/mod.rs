@@ -43,6 +43,8 @@ pub struct State {
     pub prices: Vec<FlavorPrice>,
     /// The earliest first.
     pub price_history: Vec<PriceRecord>,
+    pub bills: ListBillsResponse,
+    pub bills_asked: Option<ListBillsRequest>,
     /// The answer to requests for advice, and the last request.
     pub advice: GetAdviceResponse,
     pub advice_asked: Option<GetAdviceRequest>,
