@@ -5,7 +5,7 @@
 #   bash devstack/lib/horizon.sh --live      both as web servers of a cloud that
 #                                            ./devstack/openstack up has started (source its
 #                                            openrc), in Chromium
-#   bash devstack/lib/horizon.sh --serve debian|newest
+#   bash devstack/lib/horizon.sh --serve debian|newest [WEBROOT]
 #                                            one of them, until Control-C; says its address
 #
 # The newest Horizon's packages are pinned in horizon.txt and installed below target; once they are
@@ -79,7 +79,9 @@ prepare() {
 # serve WHICH WEBROOT: as a web server does with mod_wsgi, in the foreground.
 serve() {
     local more=(--wsgi-file "$home/wsgi.py")
-    [ "$2" = / ] || more=(--manage-script-name --mount "${2%/}=$home/wsgi.py")
+    # What is mounted is looked up without the folder.
+    [ "$2" = / ] || more=(--manage-script-name --mount "${2%/}=$home/wsgi.py" \
+        --static-map "/static=$home/static")
     [ "$1" = debian ] || more+=(--virtualenv "$out/newest")
     exec uwsgi --plugin python3 "${more[@]}" --pythonpath "$home/site" --http-socket "127.0.0.1:$port" \
         --master --processes 1 --threads 6 --enable-threads --die-on-term --buffer-size 65535 --need-app \
@@ -107,7 +109,7 @@ live() {
 }
 
 command=${1:-}
-case $command in --unit|--live) [ $# -eq 1 ] || usage ;; --serve) [ $# -eq 2 ] || usage ;; *) usage ;; esac
+case $command in --unit|--live) [ $# -eq 1 ] || usage ;; --serve) [ $# -ge 2 ] && [ $# -le 3 ] || usage ;; *) usage ;; esac
 ensure_packages horizon openstack-client plugins-python
 install_newest
 case $command in
@@ -122,7 +124,7 @@ case $command in
     --serve)
         : "${OS_AUTH_URL:?source the openrc of the cloud first}"
         case $2 in debian|newest) ;; *) usage ;; esac
-        prepare "$2" /
+        prepare "$2" "${3:-/}"
         echo "Horizon: $url"
-        serve "$2" / ;;
+        serve "$2" "${3:-/}" ;;
 esac
