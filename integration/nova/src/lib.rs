@@ -6,6 +6,8 @@
 //! random (the order of a hash set, `random.choice`), this crate decides by the order of the input
 //! or by the seed. A comment marks each such choice.
 
+pub mod boot;
+mod constraints;
 pub mod fault;
 pub mod fields;
 pub mod filtering;

@@ -14,6 +14,12 @@ pub struct Release(pub u32);
 pub enum Feature {
     /// `hw:maxphysaddr_mode` asks Placement for a trait.
     AddressSpace,
+    /// Devices have traits and a resource class, and `[filter_scheduler] pci_in_placement` exists.
+    PciInPlacement,
+    /// Aliases may ask for devices that can be migrated live.
+    LiveMigratableAlias,
+    /// An alias names its devices by vendor and product, or by resource class.
+    AliasWithIds,
     /// HypervisorVersionWeigher.
     HypervisorVersionWeigher,
     /// NumInstancesWeigher.
@@ -41,11 +47,14 @@ impl Feature {
     /// The first release that has it.
     fn since(self) -> u32 {
         match self {
-            Self::AddressSpace => 27,
+            Self::AddressSpace | Self::PciInPlacement => 27,
             Self::HypervisorVersionWeigher | Self::NumInstancesWeigher | Self::TenantKeys => 28,
             Self::PackedVirtqueue | Self::TpmModel => 29,
-            Self::ImagePropertiesWeigher => 31,
-            Self::Sound | Self::MemoryEncryptionModel | Self::StatelessFirmware => 32,
+            Self::ImagePropertiesWeigher | Self::LiveMigratableAlias => 31,
+            Self::Sound
+            | Self::MemoryEncryptionModel
+            | Self::StatelessFirmware
+            | Self::AliasWithIds => 32,
             Self::TpmSecretSecurity => 33,
         }
     }

@@ -223,6 +223,8 @@ impl Options {
             "filter_scheduler.pci_in_placement",
             &mut self.pci_in_placement,
         );
+        // Null is as good as no alias: what needs one fails either way.
+        given.words("pci.alias", &mut self.pci_alias).ok();
     }
 
     fn take_weighing(&mut self, given: &OptionValues) {

@@ -241,6 +241,12 @@ options! {
             "nova.scheduler.filters.all_filters",
             "Which filters may be enabled; may come several times. Ebbtide has Nova's own.",
         );
+    PCI_ALIAS: Opt::many("pci", "alias")
+        .help(
+            r#"{"name": "gpu", "vendor_id": "10de", "product_id": "20b0", "device_type": "type-PCI"}"#,
+            "PCI devices that flavors name in pci_passthrough:alias; may come several times. For \
+             what-ifs; give the scheduler the lines of nova-api.",
+        );
     ZONE_OPTION: Opt::bool("scheduler", "query_placement_for_availability_zone")
         .default("true")
         .help(
@@ -317,6 +323,12 @@ pub(super) fn read(config: &Config) -> Result<DecisionOptions, NovaConfError> {
             _ => {}
         }
         read.given.insert(format!("{group}.{name}"), value);
+    }
+    let aliases = config.texts(&PCI_ALIAS)?;
+    if !aliases.is_empty() {
+        let aliases = aliases.into_iter().map(|(alias, _)| Value::Str(alias));
+        let key = format!("{}.{}", PCI_ALIAS.group, PCI_ALIAS.name);
+        read.given.insert(key, Value::List(aliases.collect()));
     }
     if let Some((text, _)) = config.texts(&ZONE_OPTION)?.pop() {
         let key = format!("{}.{}", ZONE_OPTION.group, ZONE_OPTION.name);

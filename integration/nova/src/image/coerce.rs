@@ -173,6 +173,19 @@ pub(super) fn cpus(value: &Value) -> Result<Value, NovaException> {
     })))
 }
 
+/// The CPUs of one cell that [`cpus`] has read; `None`: no such value.
+pub(crate) fn cell_cpus(value: &Value) -> Option<BTreeSet<i128>> {
+    let Value::Object(set) = value else {
+        return None;
+    };
+    let items = set.text.strip_prefix("CoercedSet(")?.strip_suffix(')')?;
+    let items = items.trim_matches(['{', '}']).split(", ");
+    items
+        .filter(|item| !item.is_empty())
+        .map(number::int)
+        .collect()
+}
+
 /// The CPUs of one cell, from a list of numbers as a message carries it.
 pub(super) fn cpu_list(value: &Value) -> Result<Value, NovaException> {
     let Value::List(items) = value else {

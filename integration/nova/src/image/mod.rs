@@ -8,7 +8,7 @@ mod version;
 use crate::fault::NovaException;
 use crate::python::{Dict, Value};
 
-pub(crate) use coerce::MOST_CPUS;
+pub(crate) use coerce::{MOST_CPUS, cell_cpus};
 pub use coerce::{architecture, cpu_spec, hv_type, vm_mode};
 pub use version::{Predicate, Version};
 

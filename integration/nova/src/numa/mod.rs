@@ -24,4 +24,5 @@ mod usage;
 
 pub use consume::consume;
 pub use fit::{NumaFitLimits, PciNeeds, fit};
+pub(crate) use pages::{ANY_PAGES, LARGE_PAGES, SMALL_PAGES};
 pub use usage::{usage_with, usage_without};

@@ -8,11 +8,11 @@ use crate::model::{InstanceNumaCell, NumaCell, PagesTopology};
 pub(super) const NOT_SUPPORTED: &str = "MemoryPageSizeNotSupported";
 
 /// `hw:mem_page_size=small`: the smallest size of the cell.
-const SMALL: i64 = -1;
+pub(crate) const SMALL_PAGES: i64 = -1;
 /// `large`: any size but the smallest.
-const LARGE: i64 = -2;
+pub(crate) const LARGE_PAGES: i64 = -2;
 /// `any`: any size, the largest first.
-const ANY: i64 = -3;
+pub(crate) const ANY_PAGES: i64 = -3;
 
 const KIB_PER_MIB: i64 = 1024;
 
@@ -72,9 +72,9 @@ impl NumaCell {
         let last = sizes.len().saturating_sub(1);
         let explicit = [wanted];
         let tried: &[i64] = match wanted {
-            SMALL => &sizes[last..],
-            LARGE => &sizes[..last],
-            ANY => &sizes,
+            SMALL_PAGES => &sizes[last..],
+            LARGE_PAGES => &sizes[..last],
+            ANY_PAGES => &sizes,
             _ => &explicit,
         };
         for &size in tried {

@@ -81,6 +81,9 @@ pub struct Options {
     /// `[filter_scheduler] pci_in_placement`.
     pub pci_in_placement: bool,
 
+    /// `[pci] alias`, as given. The scheduler itself reads none; nova-api does.
+    pub pci_alias: Vec<String>,
+
     /// `[filter_scheduler] ram_weight_multiplier`. Null (an empty value in the file) fails the
     /// request where no aggregate of a host says otherwise; so do the following ones.
     pub ram_weight_multiplier: Option<f64>,
@@ -182,6 +185,7 @@ impl Default for Options {
             aggregate_image_properties_isolation_namespace: None,
             aggregate_image_properties_isolation_separator: Some(".".to_owned()),
             pci_in_placement: false,
+            pci_alias: Vec::new(),
             ram_weight_multiplier: Some(1.0),
             cpu_weight_multiplier: Some(1.0),
             disk_weight_multiplier: Some(1.0),

@@ -1,7 +1,6 @@
 //! What Nova asks Placement before it filters hosts: the query of `GET /allocation_candidates`,
 //! byte for byte (`nova/scheduler/request_filter.py`, `nova/scheduler/utils.py`).
 
-mod constraints;
 mod group;
 mod prefilters;
 mod query_parts;
@@ -9,7 +8,9 @@ mod resources;
 mod traits;
 
 pub use query_parts::{Query, QueryGroup};
+pub(crate) use resources::custom_class;
 
+use crate::constraints::Constraints;
 use crate::fault::NovaException;
 use crate::image::Image;
 use crate::model::{Aggregate, Options, RequestSpec};
@@ -154,6 +155,14 @@ impl<'a> Request<'a> {
             },
             destination,
             groups: groups.collect(),
+        }
+    }
+
+    /// What flavor and image ask for together.
+    fn constraints(&self) -> Constraints<'_> {
+        Constraints {
+            flavor: &self.spec.flavor,
+            image: &self.image,
         }
     }
 

@@ -50,7 +50,7 @@ impl Request<'_> {
         let release = self.options.release;
         if release.has(Feature::PackedVirtqueue) {
             self.needs_image()?;
-            if self.packed_virtqueue()? {
+            if self.constraints().packed_virtqueue()? {
                 self.require("COMPUTE_NET_VIRTIO_PACKED");
             }
         }
@@ -59,7 +59,7 @@ impl Request<'_> {
             self.destination.get_or_insert_default();
         }
         self.encryption()?;
-        if release.has(Feature::Sound) && self.sound_model()? == Some("virtio") {
+        if release.has(Feature::Sound) && self.constraints().sound_model()? == Some("virtio") {
             self.require("COMPUTE_SOUND_MODEL_VIRTIO");
         }
         if release.has(Feature::TpmSecretSecurity) {
@@ -194,21 +194,25 @@ impl Request<'_> {
     }
 
     fn encryption(&mut self) -> Result<(), NovaException> {
-        if !self.ephemeral_encryption()? {
+        if !self.constraints().ephemeral_encryption()? {
             return Ok(());
         }
         self.require("COMPUTE_EPHEMERAL_ENCRYPTION");
-        if let Some(format) = self.ephemeral_encryption_format()?.map(str::to_uppercase) {
+        if let Some(format) = self
+            .constraints()
+            .ephemeral_encryption_format()?
+            .map(str::to_uppercase)
+        {
             self.require(format!("COMPUTE_EPHEMERAL_ENCRYPTION_{format}"));
         }
         Ok(())
     }
 
     fn tpm_secret(&mut self) -> Result<(), NovaException> {
-        if self.vtpm()?.is_none() {
+        if self.constraints().vtpm()?.is_none() {
             return Ok(());
         }
-        let name = match self.tpm_secret_security() {
+        let name = match self.constraints().tpm_secret_security() {
             "user" => "COMPUTE_SECURITY_TPM_SECRET_SECURITY_USER",
             "host" => "COMPUTE_SECURITY_TPM_SECRET_SECURITY_HOST",
             "deployment" => "COMPUTE_SECURITY_TPM_SECRET_SECURITY_DEPLOYMENT",

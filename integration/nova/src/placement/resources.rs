@@ -182,9 +182,9 @@ impl Resources {
 
     /// `_translate_pinning_policies`.
     fn of_pinning(&mut self, request: &Request<'_>) -> Result<(), NovaException> {
-        let policy = request.cpu_policy()?;
-        let threads = request.cpu_thread_policy()?;
-        let emulator = request.emulator_threads()?;
+        let policy = request.constraints().cpu_policy()?;
+        let threads = request.constraints().cpu_thread_policy()?;
+        let emulator = request.constraints().emulator_threads()?;
         let vcpus = i128::from(request.spec.flavor.vcpus);
         let pinned = match policy {
             Some("dedicated") => {
@@ -192,11 +192,11 @@ impl Resources {
                 Some(vcpus)
             }
             Some("mixed") => {
-                let dedicated = request.dedicated_cpus()?;
-                let realtime = request.realtime_cpus()?;
+                let dedicated = request.constraints().dedicated_cpus()?;
+                let realtime = request.constraints().realtime_cpus()?;
                 let pinned = dedicated
                     .or(realtime)
-                    .and_then(|count| i128::try_from(count).ok())
+                    .and_then(|cpus| i128::try_from(cpus.len()).ok())
                     .unwrap_or(0);
                 self.group(None).add_resource("VCPU", vcpus - pinned);
                 Some(pinned)
@@ -274,14 +274,14 @@ impl Resources {
     /// Features of the guest that become resources and traits, in Nova's order.
     fn of_features(&mut self, request: &Request<'_>) -> Result<(), NovaException> {
         let release = request.options.release;
-        if let Some(name) = request.mem_encryption()? {
+        if let Some(name) = request.constraints().mem_encryption()? {
             self.group(None).add_resource("MEM_ENCRYPTION_CONTEXT", 1);
             if release.has(Feature::MemoryEncryptionModel) {
                 self.add_trait(name, "required");
             }
         }
         let mut pmems: Vec<(String, i128)> = Vec::new();
-        for label in request.vpmems() {
+        for label in request.constraints().vpmems() {
             let class = custom_class(&format!("PMEM_NAMESPACE_{label}"));
             match pmems.iter_mut().find(|(known, _)| *known == class) {
                 Some((_, amount)) => *amount += 1,
@@ -291,7 +291,7 @@ impl Resources {
         for (class, amount) in pmems {
             self.group(None).add_resource(&class, amount);
         }
-        if let Some((version, model)) = request.vtpm()? {
+        if let Some((version, model)) = request.constraints().vtpm()? {
             let model = if model == "tpm-crb" {
                 "COMPUTE_SECURITY_TPM_CRB"
             } else {
@@ -307,14 +307,14 @@ impl Resources {
             }
             self.add_trait(version, "required");
         }
-        if request.pci_numa_policy()? == Some("socket") {
+        if request.constraints().pci_numa_policy()? == Some("socket") {
             self.add_trait("COMPUTE_SOCKET_PCI_NUMA_AFFINITY", "required");
         }
-        if request.secure_boot()? == Some("required") {
+        if request.constraints().secure_boot()? == Some("required") {
             self.add_trait("COMPUTE_SECURITY_UEFI_SECURE_BOOT", "required");
         }
         let mode = if release.has(Feature::AddressSpace) {
-            request.maxphysaddr_mode()?
+            request.constraints().maxphysaddr_mode()?
         } else {
             None
         };
@@ -323,7 +323,7 @@ impl Resources {
             Some(_) => self.add_trait("COMPUTE_ADDRESS_SPACE_EMULATED", "required"),
             None => {}
         }
-        if release.has(Feature::StatelessFirmware) && request.stateless_firmware() {
+        if release.has(Feature::StatelessFirmware) && request.constraints().stateless_firmware() {
             self.add_trait("COMPUTE_SECURITY_STATELESS_FIRMWARE", "required");
         }
         Ok(())
@@ -332,7 +332,7 @@ impl Resources {
 
 /// `os_resource_classes.normalize_name`: runs of what is no ASCII letter or digit become one
 /// underscore.
-fn custom_class(name: &str) -> String {
+pub(crate) fn custom_class(name: &str) -> String {
     let mut out = "CUSTOM_".to_owned();
     let mut in_run = false;
     for c in name.chars() {

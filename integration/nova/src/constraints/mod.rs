@@ -1,9 +1,13 @@
 //! What flavor and image ask for together (`nova/virt/hardware.py`): each a word or a set, or an
 //! error where the two disagree.
 
-use super::Request;
+mod numa;
+mod pages;
+
 use crate::fault::NovaException;
-use crate::image::{MOST_CPUS, cpu_spec};
+use crate::image::{Image, MOST_CPUS, cpu_spec};
+use crate::model::Flavor;
+use crate::pci::NUMA_POLICIES;
 use crate::python::{Value, text};
 use std::collections::BTreeSet;
 
@@ -15,18 +19,25 @@ fn fault(class: &'static str, key: &str) -> NovaException {
 }
 
 /// `strutils.bool_from_string`.
-pub(super) fn boolean(word: &str) -> bool {
+pub(crate) fn boolean(word: &str) -> bool {
     matches!(
         text::strip(word).to_lowercase().as_str(),
         "1" | "t" | "true" | "on" | "y" | "yes"
     )
 }
 
-impl Request<'_> {
+/// A flavor and an image together.
+#[derive(Clone, Copy)]
+pub(crate) struct Constraints<'a> {
+    pub(crate) flavor: &'a Flavor,
+    /// An empty one where the request has none.
+    pub(crate) image: &'a Image,
+}
+
+impl<'a> Constraints<'a> {
     /// The flavor's extra spec `prefix:key`.
-    fn extra_spec(&self, key: &str) -> Option<&str> {
-        self.spec
-            .flavor
+    pub(crate) fn extra_spec(self, key: &str) -> Option<&'a str> {
+        self.flavor
             .extra_specs
             .as_ref()?
             .get(key)
@@ -34,15 +45,15 @@ impl Request<'_> {
     }
 
     /// The image's property.
-    fn property(&self, key: &str) -> Option<&Value> {
+    fn property(self, key: &str) -> Option<&'a Value> {
         self.image.properties.get(key)
     }
 
-    fn property_text(&self, key: &str) -> Option<&str> {
+    fn property_text(self, key: &str) -> Option<&'a str> {
         self.image.properties.text(key)
     }
 
-    fn property_bool(&self, key: &str) -> Option<bool> {
+    fn property_bool(self, key: &str) -> Option<bool> {
         match self.property(key) {
             Some(Value::Bool(value)) => Some(*value),
             _ => None,
@@ -51,7 +62,7 @@ impl Request<'_> {
 
     /// An image and a flavor that disagree. Nova's own message needs the image's name, and where
     /// that is not set, the message fails and not the request (NotImplementedError).
-    fn conflict(&self, key: &str) -> NovaException {
+    fn conflict(self, key: &str) -> NovaException {
         match self.image.name {
             Some(_) => fault("FlavorImageConflict", key),
             None => fault("NotImplementedError", key),
@@ -59,7 +70,7 @@ impl Request<'_> {
     }
 
     /// `_get_unique_flavor_image_meta`: what flavor or image says; both only if they say the same.
-    fn unique(&self, prefix: &str, key: &str) -> Result<Option<&str>, NovaException> {
+    fn unique(self, prefix: &str, key: &str) -> Result<Option<&'a str>, NovaException> {
         let flavor = self
             .extra_spec(&format!("{prefix}:{key}"))
             .filter(|value| !value.is_empty());
@@ -74,11 +85,11 @@ impl Request<'_> {
 
     /// A unique word out of some.
     fn one_of(
-        &self,
+        self,
         prefix: &str,
         key: &str,
         words: &[&str],
-    ) -> Result<Option<&str>, NovaException> {
+    ) -> Result<Option<&'a str>, NovaException> {
         match self.unique(prefix, key)? {
             Some(word) if !words.contains(&word) => Err(fault("Invalid", key)),
             word => Ok(word),
@@ -86,7 +97,7 @@ impl Request<'_> {
     }
 
     /// `get_packed_virtqueue_constraint`.
-    pub(super) fn packed_virtqueue(&self) -> Result<bool, NovaException> {
+    pub(crate) fn packed_virtqueue(self) -> Result<bool, NovaException> {
         let flavor = self.extra_spec("hw:virtio_packed_ring").map(boolean);
         let image = self.property_bool("hw_virtio_packed_ring");
         match (flavor, image) {
@@ -98,7 +109,7 @@ impl Request<'_> {
     }
 
     /// `get_ephemeral_encryption_constraint`.
-    pub(super) fn ephemeral_encryption(&self) -> Result<bool, NovaException> {
+    pub(crate) fn ephemeral_encryption(self) -> Result<bool, NovaException> {
         let flavor = self.extra_spec("hw:ephemeral_encryption").map(boolean);
         let image = self.property_bool("hw_ephemeral_encryption");
         match (flavor, image) {
@@ -110,7 +121,7 @@ impl Request<'_> {
     }
 
     /// `get_ephemeral_encryption_format`.
-    pub(super) fn ephemeral_encryption_format(&self) -> Result<Option<&str>, NovaException> {
+    pub(crate) fn ephemeral_encryption_format(self) -> Result<Option<&'a str>, NovaException> {
         self.one_of(
             "hw",
             "ephemeral_encryption_format",
@@ -119,7 +130,7 @@ impl Request<'_> {
     }
 
     /// `get_sound_model`.
-    pub(super) fn sound_model(&self) -> Result<Option<&str>, NovaException> {
+    pub(crate) fn sound_model(self) -> Result<Option<&'a str>, NovaException> {
         let models = [
             "sb16", "es1370", "pcspk", "ac97", "ich6", "ich9", "usb", "virtio",
         ];
@@ -127,7 +138,7 @@ impl Request<'_> {
     }
 
     /// `get_vtpm_constraint`: version and model.
-    pub(super) fn vtpm(&self) -> Result<Option<(&str, &str)>, NovaException> {
+    pub(crate) fn vtpm(self) -> Result<Option<(&'a str, &'a str)>, NovaException> {
         let Some(version) = self.one_of("hw", "tpm_version", &["1.2", "2.0"])? else {
             return Ok(None);
         };
@@ -141,30 +152,30 @@ impl Request<'_> {
     }
 
     /// `get_tpm_secret_security_constraint`, `user` if none is told.
-    pub(super) fn tpm_secret_security(&self) -> &str {
+    pub(crate) fn tpm_secret_security(self) -> &'a str {
         self.extra_spec("hw:tpm_secret_security")
             .filter(|word| !word.is_empty())
             .unwrap_or("user")
     }
 
     /// `get_secure_boot_constraint`.
-    pub(super) fn secure_boot(&self) -> Result<Option<&str>, NovaException> {
+    pub(crate) fn secure_boot(self) -> Result<Option<&'a str>, NovaException> {
         self.one_of("os", "secure_boot", &["required", "disabled", "optional"])
     }
 
     /// `get_maxphysaddr_mode`.
-    pub(super) fn maxphysaddr_mode(&self) -> Result<Option<&str>, NovaException> {
+    pub(crate) fn maxphysaddr_mode(self) -> Result<Option<&'a str>, NovaException> {
         self.one_of("hw", "maxphysaddr_mode", &["passthrough", "emulate"])
     }
 
     /// `get_stateless_firmware_constraint`.
-    pub(super) fn stateless_firmware(&self) -> bool {
+    pub(crate) fn stateless_firmware(self) -> bool {
         self.property_text("hw_firmware_type") == Some("uefi")
             && self.property_bool("hw_firmware_stateless") == Some(true)
     }
 
     /// `get_vpmems`.
-    pub(super) fn vpmems(&self) -> Vec<&str> {
+    pub(crate) fn vpmems(self) -> Vec<&'a str> {
         let labels = self.extra_spec("hw:pmem").unwrap_or_default().split(',');
         labels
             .map(text::strip)
@@ -173,7 +184,7 @@ impl Request<'_> {
     }
 
     /// `get_cpu_policy_constraint`.
-    pub(super) fn cpu_policy(&self) -> Result<Option<&str>, NovaException> {
+    pub(crate) fn cpu_policy(self) -> Result<Option<&'a str>, NovaException> {
         let flavor = self
             .extra_spec("hw:cpu_policy")
             .filter(|policy| !policy.is_empty());
@@ -189,7 +200,7 @@ impl Request<'_> {
     }
 
     /// `get_cpu_thread_policy_constraint`.
-    pub(super) fn cpu_thread_policy(&self) -> Result<Option<&str>, NovaException> {
+    pub(crate) fn cpu_thread_policy(self) -> Result<Option<&'a str>, NovaException> {
         let flavor = self.extra_spec("hw:cpu_thread_policy");
         let image = self.property_text("hw_cpu_thread_policy");
         match flavor {
@@ -207,7 +218,7 @@ impl Request<'_> {
     }
 
     /// `get_emulator_thread_policy_constraint`.
-    pub(super) fn emulator_threads(&self) -> Result<Option<&str>, NovaException> {
+    pub(crate) fn emulator_threads(self) -> Result<Option<&'a str>, NovaException> {
         match self.extra_spec("hw:emulator_threads_policy") {
             None | Some("") => Ok(None),
             policy @ Some("share" | "isolate") => Ok(policy),
@@ -219,8 +230,8 @@ impl Request<'_> {
     }
 
     /// The guest's CPUs.
-    fn cpus(&self) -> Result<BTreeSet<i128>, NovaException> {
-        let vcpus = i128::from(self.spec.flavor.vcpus);
+    fn cpus(self) -> Result<BTreeSet<i128>, NovaException> {
+        let vcpus = i128::from(self.flavor.vcpus);
         if vcpus > MOST_CPUS {
             return Err(NovaException::new(
                 "MemoryError",
@@ -231,19 +242,16 @@ impl Request<'_> {
     }
 
     /// CPUs of a mask; one that begins with an exclusion excludes from all.
-    fn masked(&self, mask: &str) -> Result<BTreeSet<i128>, NovaException> {
+    fn masked(self, mask: &str) -> Result<BTreeSet<i128>, NovaException> {
         if text::strip(mask).starts_with('^') {
-            cpu_spec(&format!(
-                "0-{},{mask}",
-                i128::from(self.spec.flavor.vcpus) - 1
-            ))
+            cpu_spec(&format!("0-{},{mask}", i128::from(self.flavor.vcpus) - 1))
         } else {
             cpu_spec(mask)
         }
     }
 
-    /// `get_dedicated_cpu_constraint`: how many CPUs of a mixed instance are pinned.
-    pub(super) fn dedicated_cpus(&self) -> Result<Option<usize>, NovaException> {
+    /// `get_dedicated_cpu_constraint`: the CPUs of a mixed instance that are pinned.
+    pub(crate) fn dedicated_cpus(self) -> Result<Option<BTreeSet<i128>>, NovaException> {
         let Some(mask) = self
             .extra_spec("hw:cpu_dedicated_mask")
             .filter(|mask| !mask.is_empty())
@@ -258,11 +266,11 @@ impl Request<'_> {
                 "cpu_dedicated_mask",
             ));
         }
-        Ok(Some(pinned.len()))
+        Ok(Some(pinned))
     }
 
-    /// `get_realtime_cpu_constraint`: how many CPUs are realtime.
-    pub(super) fn realtime_cpus(&self) -> Result<Option<usize>, NovaException> {
+    /// `get_realtime_cpu_constraint`: the CPUs that are realtime.
+    pub(crate) fn realtime_cpus(self) -> Result<Option<BTreeSet<i128>>, NovaException> {
         if !self.extra_spec("hw:cpu_realtime").is_some_and(boolean) {
             return Ok(None);
         }
@@ -285,11 +293,11 @@ impl Request<'_> {
         if (realtime == cpus && emulator.is_none()) || !realtime.is_subset(&cpus) {
             return Err(bad());
         }
-        Ok(Some(realtime.len()))
+        Ok(Some(realtime))
     }
 
     /// `get_pci_numa_policy_constraint`.
-    pub(super) fn pci_numa_policy(&self) -> Result<Option<&str>, NovaException> {
+    pub(crate) fn pci_numa_policy(self) -> Result<Option<&'a str>, NovaException> {
         let flavor = self
             .extra_spec("hw:pci_numa_affinity_policy")
             .filter(|policy| !policy.is_empty());
@@ -299,7 +307,7 @@ impl Request<'_> {
                 "ImagePCINUMAPolicyForbidden",
                 "pci_numa_affinity_policy",
             )),
-            Some(policy) if !["required", "legacy", "preferred", "socket"].contains(&policy) => {
+            Some(policy) if !NUMA_POLICIES.contains(&policy) => {
                 Err(fault("InvalidPCINUMAAffinity", "pci_numa_affinity_policy"))
             }
             policy => Ok(policy),
@@ -307,7 +315,7 @@ impl Request<'_> {
     }
 
     /// `get_mem_encryption_constraint`: the trait that hosts must have.
-    pub(super) fn mem_encryption(&self) -> Result<Option<&'static str>, NovaException> {
+    pub(crate) fn mem_encryption(self) -> Result<Option<&'static str>, NovaException> {
         let flavor = self.extra_spec("hw:mem_encryption").map(boolean);
         let image = self.property_bool("hw_mem_encryption");
         if flavor != Some(true) && image != Some(true) {
