@@ -328,7 +328,9 @@ impl CloudReader {
     /// # Errors
     /// [`WhatIfError`]. That there is no host is an answer.
     pub async fn what_if(&self, question: &WhatIf) -> Result<Decision, WhatIfError> {
-        let spec = question.request(self.facts.database.nova()).await?;
+        let options = self.facts.nova_options();
+        let spec = question.request(self.facts.database.nova(), &options);
+        let spec = spec.await?;
         self.freshen().await;
         let mut known = question
             .servers

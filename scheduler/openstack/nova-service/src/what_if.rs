@@ -1,12 +1,13 @@
 //! What-ifs: what a request for new servers would get now.
 //!
-//! The request is made of what Nova's API would make it of. What only nova-api or Glance knows is
+//! The request is made of what Nova's API would make it of. What only Glance or Cyborg knows is
 //! refused, or said in a notice, and never guessed.
 
 use crate::error::NovaServiceError;
 use ebbtide_model::{ServerGroup, ServerId, names};
+use ebbtide_nova::boot::{BootError, boot_needs};
 use ebbtide_nova::image::Image;
-use ebbtide_nova::model::{Flavor, InstanceGroup, RequestSpec};
+use ebbtide_nova::model::{Flavor, InstanceGroup, Options, RequestSpec};
 use ebbtide_nova::python::Value as PyValue;
 use ebbtide_nova_db::{Group, NovaDb, OfferedFlavor};
 use serde_json::{Value, json};
@@ -16,23 +17,6 @@ use uuid::Uuid;
 
 /// The hint that names the server group of a request.
 const GROUP_HINT: &str = "group";
-
-/// Extra specs from which nova-api makes more than the flavor's amounts, and what that is.
-const FLAVOR_NEEDS: [(&str, &str); 6] = [
-    ("hw:numa_nodes", "a NUMA topology"),
-    ("hw:mem_page_size", "a NUMA topology"),
-    ("hw:pmem", "a NUMA topology"),
-    ("resources:PCPU", "a NUMA topology"),
-    ("pci_passthrough:alias", "PCI requests"),
-    ("accel:device_profile", "devices of Cyborg"),
-];
-/// The same for image properties.
-const IMAGE_NEEDS: [(&str, &str); 2] = [
-    ("hw_numa_nodes", "a NUMA topology"),
-    ("hw_mem_page_size", "a NUMA topology"),
-];
-/// Values of `hw:cpu_policy` and `hw_cpu_policy` that make a NUMA topology.
-const PINNED: [&str; 2] = ["dedicated", "mixed"];
 
 /// An image, as far as the caller knows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -95,6 +79,19 @@ pub enum WhatIfError {
     Cloud(#[from] NovaServiceError),
 }
 
+impl From<BootError> for WhatIfError {
+    fn from(error: BootError) -> Self {
+        let problem = error.to_string();
+        match error {
+            BootError::Refused(_) => Self::Field {
+                field: "flavor",
+                problem,
+            },
+            BootError::Unknown(_) => Self::Unknown(problem),
+        }
+    }
+}
+
 /// The first flavor with this id or name that is wanted.
 pub(crate) async fn offered_flavor(
     nova: &NovaDb,
@@ -141,9 +138,13 @@ impl WhatIf {
     ///
     /// # Errors
     /// What does not exist, is malformed, or is not known here.
-    pub(crate) async fn request(&self, nova: &NovaDb) -> Result<RequestSpec, WhatIfError> {
+    pub(crate) async fn request(
+        &self,
+        nova: &NovaDb,
+        options: &Options,
+    ) -> Result<RequestSpec, WhatIfError> {
         let flavor = self.flavor(nova).await?;
-        self.request_of(flavor, nova).await
+        self.request_of(flavor, nova, options).await
     }
 
     /// The same for a flavor that is known.
@@ -154,11 +155,10 @@ impl WhatIf {
         &self,
         flavor: Flavor,
         nova: &NovaDb,
+        options: &Options,
     ) -> Result<RequestSpec, WhatIfError> {
         let image = self.image()?;
-        if let Some(needs) = self.made_elsewhere(&flavor) {
-            return Err(WhatIfError::Unknown(needs));
-        }
+        let needs = boot_needs(&flavor, &image, options)?;
         let mut hints = self.hints.clone();
         let group = self.group(nova).await?;
         if let Some(group) = &group {
@@ -177,7 +177,9 @@ impl WhatIf {
             instance_group: group,
             ignore_hosts: names(&self.ignore_hosts),
             force_hosts: names(&self.force_hosts),
-            pci_requests: Some(Vec::new()),
+            numa_topology: needs.numa_topology,
+            pci_requests: Some(needs.pci_requests),
+            requested_resources: needs.requested_resources,
             is_bfv: self.boots_from_volume,
             ..RequestSpec::default()
         })
@@ -243,26 +245,6 @@ impl WhatIf {
         })
     }
 
-    /// What another service would add to the request.
-    fn made_elsewhere(&self, flavor: &Flavor) -> Option<String> {
-        let specs = flavor.extra_specs.iter().flat_map(|specs| specs.iter());
-        let specs = specs.map(|(key, value)| (key.as_str(), value.as_str()));
-        let properties = self.image.iter().flat_map(|image| &image.properties);
-        let properties = properties.map(|(key, value)| (key.as_str(), value.as_str()));
-        let of_flavor = needs(specs, &FLAVOR_NEEDS, "hw:cpu_policy");
-        let (what, (key, made)) = match of_flavor {
-            Some(found) => ("the flavor", found),
-            None => (
-                "the image",
-                needs(properties, &IMAGE_NEEDS, "hw_cpu_policy")?,
-            ),
-        };
-        Some(format!(
-            "{what} has {key}, from which nova-api makes {made}; what-if does not know what a \
-             request would get then"
-        ))
-    }
-
     /// Whether the answer is one for an image without properties.
     #[must_use]
     pub fn knows_no_image_properties(&self) -> bool {
@@ -274,20 +256,4 @@ impl WhatIf {
     pub(crate) fn instances(&self) -> Vec<Uuid> {
         self.servers.iter().map(|server| server.0).collect()
     }
-}
-
-fn needs<'a>(
-    said: impl Iterator<Item = (&'a str, &'a str)>,
-    known: &[(&'static str, &'static str)],
-    policy: &'static str,
-) -> Option<(&'static str, &'static str)> {
-    for (key, value) in said {
-        if key == policy && PINNED.contains(&value) {
-            return Some((policy, "a NUMA topology"));
-        }
-        if let Some(found) = known.iter().find(|(name, _)| *name == key) {
-            return Some(*found);
-        }
-    }
-    None
 }

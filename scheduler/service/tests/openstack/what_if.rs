@@ -24,6 +24,9 @@ async fn cloud() -> OpenStack {
     cloud.sell(2, "huge", 6, PLAIN).await;
     cloud.sell(3, "numa", 1, ("hw:numa_nodes", "2")).await;
     cloud
+        .sell(4, "fpga", 1, ("accel:device_profile", "fpga"))
+        .await;
+    cloud
 }
 
 async fn asked(cloud: &impl HttpService, token: &str, question: &Value) -> (u16, Value) {
@@ -85,8 +88,13 @@ async fn an_operator_is_told_the_host_the_victims_and_why() {
             (404, "EB-SERVICE-001"),
         ),
         (
-            json!({"request": {"flavor": "numa"}}),
+            json!({"request": {"flavor": "fpga"}}),
             (501, "EB-SERVICE-014"),
+        ),
+        (
+            // Two cells of one CPU.
+            json!({"request": {"flavor": "numa"}}),
+            (400, "EB-SERVICE-002"),
         ),
         (
             json!({"request": {"flavor": LARGE, "group": "none"}}),

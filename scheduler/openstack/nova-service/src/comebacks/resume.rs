@@ -290,7 +290,8 @@ impl ResumeController {
             ..WhatIf::default()
         };
         let nova = self.selector.facts.database.nova();
-        let request = match question.request_of(flavor, nova).await {
+        let options = self.selector.facts.nova_options();
+        let request = match question.request_of(flavor, nova, &options).await {
             Ok(request) => request,
             Err(WhatIfError::Cloud(error)) => return Err(error),
             Err(error) => {

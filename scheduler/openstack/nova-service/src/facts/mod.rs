@@ -20,6 +20,7 @@ pub(crate) use provider_locks::ProviderGuard;
 use versioned::{SharedCloud, VersionedCloud};
 
 use ebbtide_live_plugins::ShadowBook;
+use ebbtide_nova::model::Options;
 use ebbtide_nova_cloud::Cloud;
 use ebbtide_nova_db::{FollowOptions, NovaDb};
 use ebbtide_openstack::Placement;
@@ -75,6 +76,11 @@ impl Facts {
     /// How many changes the cloud has had.
     pub(crate) fn changes(&self) -> u64 {
         versioned::read(&self.cloud, |_, changes| changes)
+    }
+
+    /// Nova's options, as the release that is followed reads them.
+    pub(crate) fn nova_options(&self) -> Options {
+        self.read(|cloud| cloud.options().clone())
     }
 
     /// Changes the cloud. `change` must not wait.

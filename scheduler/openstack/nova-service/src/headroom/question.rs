@@ -52,7 +52,8 @@ impl RuleQuestions {
             ..WhatIf::default()
         };
         let nova = self.selector.facts.database.nova();
-        let mut spec = question.request_of(flavor, nova).await?;
+        let options = self.selector.facts.nova_options();
+        let mut spec = question.request_of(flavor, nova, &options).await?;
         spec.requested_destination = aggregate.map(|aggregate| Destination {
             aggregates: Some(Some(vec![aggregate.id.to_string()])),
             ..Destination::default()

@@ -22,6 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use uuid::Uuid;
 
+mod devices;
 mod requests;
 
 /// The image of the recorded request.
@@ -69,22 +70,25 @@ impl Bench {
             ("is_public", "TRUE"),
         ];
         api.insert("flavors", &row).await;
-        for (n, (key, value)) in flavor.specs().iter().enumerate() {
-            let (id, key, value) = (n.to_string(), format!("'{key}'"), format!("'{value}'"));
-            let row = [
-                ("id", id.as_str()),
-                ("flavor_id", "1"),
-                ("key", &key),
-                ("value", &value),
-            ];
-            api.insert("flavor_extra_specs", &row).await;
+        for (key, value) in flavor.specs() {
+            self.sells_with(key, value).await;
         }
+    }
+
+    /// The flavor says more.
+    async fn sells_with(&self, key: &str, value: &str) {
+        let [key, value] = [key, value].map(|text| format!("'{text}'"));
+        let row = [("flavor_id", "1"), ("key", &key), ("value", &value)];
+        self.nova.api.insert("flavor_extra_specs", &row).await;
     }
 }
 
 impl Clouds {
     pub(super) async fn of_hosts(hosts: i64) -> Self {
-        let mut options = Options::default();
+        Self::with_options(hosts, Options::default()).await
+    }
+
+    async fn with_options(hosts: i64, mut options: Options) -> Self {
         for filter in ["SameHostFilter", "DifferentHostFilter"] {
             options.enabled_filters.push(filter.to_owned());
         }
@@ -197,14 +201,23 @@ impl Clouds {
 
     /// Nova's conductor asks, and waits.
     pub(super) async fn asks(&self, wanted: &ServerRequest) -> Result<Value, RemoteError> {
-        for instance in &wanted.instances {
+        self.asks_with(&wanted.instances, wanted.arguments()).await
+    }
+
+    /// The same with other arguments.
+    async fn asks_with(
+        &self,
+        instances: &[Uuid],
+        arguments: oslo_messaging::Map,
+    ) -> Result<Value, RemoteError> {
+        for instance in instances {
             self.bench.expect(*instance).await;
         }
-        let mut call = IncomingCall::detached("select_destinations", wanted.arguments());
-        let id = format!("req-{}", wanted.instances[0]);
+        let mut call = IncomingCall::detached("select_destinations", arguments);
+        let id = format!("req-{}", instances[0]);
         call.context.insert("request_id".to_owned(), json!(id));
         call.message_id = Some("reply".to_owned());
-        call.unique_id = Some(message_for(wanted.instances[0]));
+        call.unique_id = Some(message_for(instances[0]));
         let answer = self.bench.selector.select(call);
         tokio::time::timeout(LONG, answer)
             .await

@@ -34,7 +34,9 @@ async fn the_request_of_a_what_if_is_the_conductors() {
         sent.user_id = None;
         sent.image.as_mut().unwrap().name = Some(String::new());
         let nova = cloud.bench.selector.facts.database.nova();
-        assert_eq!(wanted.question().request(nova).await.unwrap(), sent);
+        let options = cloud.bench.selector.facts.nova_options();
+        let asked = wanted.question().request(nova, &options).await;
+        assert_eq!(asked.unwrap(), sent);
     }
 }
 
@@ -67,7 +69,14 @@ async fn what_the_scheduler_does_not_know_is_refused() {
     let pinned = cloud
         .what_if(&with(image("hw_cpu_policy", "dedicated")))
         .await;
-    assert!(matches!(pinned, Err(WhatIfError::Unknown(_))), "{pinned:?}");
+    assert!(pinned.is_ok(), "{pinned:?}");
+    let three = cloud.what_if(&with(image("hw_numa_nodes", "3"))).await;
+    let refused = three.unwrap_err().to_string();
+    assert!(
+        refused
+            .starts_with("flavor: Nova refuses flavor and image with ImageNUMATopologyAsymmetric"),
+        "{refused}"
+    );
     let wrong = cloud.what_if(&with(image("hw_machine_type", "q35"))).await;
     assert!(wrong.is_ok(), "{wrong:?}");
     let wrong = cloud
@@ -87,13 +96,10 @@ async fn what_the_scheduler_does_not_know_is_refused() {
     let api = &cloud.bench.nova.api;
     api.sql("UPDATE flavors SET disabled = FALSE, is_public = TRUE")
         .await;
-    let spec = [
-        ("id", "9"),
-        ("flavor_id", "1"),
-        ("key", "'pci_passthrough:alias'"),
-        ("value", "'gpu:1'"),
-    ];
-    api.insert("flavor_extra_specs", &spec).await;
+    cloud
+        .bench
+        .sells_with("pci_passthrough:alias", "gpu:1")
+        .await;
     let device = cloud.what_if(&good).await;
     assert!(matches!(device, Err(WhatIfError::Unknown(_))), "{device:?}");
     let of_group = WhatIf {
