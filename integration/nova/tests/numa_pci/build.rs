@@ -1,9 +1,11 @@
 //! Builders that read as statements.
 
+use ebbtide_nova::hosts::{Ratios, from_dict};
 use ebbtide_nova::model::{
     InstanceNumaCell, InstanceNumaTopology, NumaCell, NumaTopology, PagesTopology, PciPool,
     PciRequest,
 };
+use ebbtide_nova::python::{Value as PyValue, from_json};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -44,6 +46,20 @@ pub(crate) fn pages(size_kb: i64) -> PagesTopology {
         used: 0,
         reserved: 0,
     }
+}
+
+/// A host's topology in the form of the oracle's cases.
+pub(crate) fn host_of(topology: &Value) -> NumaTopology {
+    let mut host = json!({"host": "h", "nodename": "h", "uuid": "u", "vcpus": 1, "vcpus_used": 0,
+        "memory_mb": 1, "memory_mb_used": 0, "local_gb": 1, "local_gb_used": 0,
+        "hypervisor_type": "QEMU", "hypervisor_version": 1});
+    host["numa_topology"] = topology.clone();
+    let PyValue::Dict(host) = from_json(&host) else {
+        panic!("a host is a dict")
+    };
+    let (cpu, ram, disk) = (1.0, 1.0, 1.0);
+    let row = from_dict::compute(&host, &Ratios { cpu, ram, disk }).unwrap();
+    row.numa_topology.unwrap()
 }
 
 pub(crate) fn host(cells: impl IntoIterator<Item = NumaCell>) -> NumaTopology {

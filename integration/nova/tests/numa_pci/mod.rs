@@ -3,4 +3,5 @@
 
 mod build;
 mod numa;
+mod odd_guests;
 mod pci;
