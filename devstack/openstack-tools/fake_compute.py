@@ -4,7 +4,8 @@
 Debian's package nova-compute brings libvirt and QEMU; the program itself is in python3-nova. The
 host's size comes from FAKE_VCPUS, FAKE_MEMORY_MB and FAKE_LOCAL_GB, its name and folder from
 FAKE_HOST and FAKE_STATE_PATH; while that folder has a file `size` with three numbers, the host is
-that large instead. FAKE_SPAWN_S and FAKE_DESTROY_S are seconds that starting and ending a server
+that large instead. The driver is FakeDriverWithPciResources: three PFs with a VF each, which are GPUs
+here (see `four_digits`). FAKE_SPAWN_S and FAKE_DESTROY_S are seconds that starting and ending a server
 take; a test overrides them with TEST_FAKE_SPAWN_S and TEST_FAKE_DESTROY_S.
 """
 import os
@@ -16,7 +17,7 @@ import uuid
 from nova.cmd.compute import main
 from nova.virt import fake
 
-driver = fake.MediumFakeDriver
+driver = fake.FakeDriverWithPciResources
 SIZE = [int(os.environ[name]) for name in ('FAKE_VCPUS', 'FAKE_MEMORY_MB', 'FAKE_LOCAL_GB')]
 driver.vcpus, driver.memory_mb, driver.local_gb = SIZE
 
@@ -36,6 +37,20 @@ def resizable(name):
         self.resources.vcpus, self.resources.memory_mb, self.resources.local_gb = size
         return real(self, *arguments, **options)
     setattr(fake.FakeDriver, name, looked_up)
+
+
+def four_digits():
+    """The driver's vendor and product are longer than the columns of Nova's own tables, and MariaDB
+    refuses them."""
+    real = driver.get_available_resource
+
+    def shortened(self, nodename):
+        status = real(self, nodename)
+        devices = status['pci_passthrough_devices']
+        devices = devices.replace('fake-vendor_id', '10de').replace('fake-product_id', '1eb8')
+        status['pci_passthrough_devices'] = devices
+        return status
+    driver.get_available_resource = shortened
 
 
 def slow(name, variable):
@@ -64,6 +79,7 @@ def keep_identity(host, state_path):
 keep_identity(os.environ['FAKE_HOST'], os.environ['FAKE_STATE_PATH'])
 resizable('get_available_resource')
 resizable('update_provider_tree')
+four_digits()
 slow('spawn', 'FAKE_SPAWN_S')
 slow('destroy', 'FAKE_DESTROY_S')
 

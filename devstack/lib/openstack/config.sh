@@ -123,6 +123,10 @@ X
 workers = 1
 [scheduler]
 workers = 1
+[filter_scheduler]
+enabled_filters = ComputeFilter,ComputeCapabilitiesFilter,ImagePropertiesFilter,ServerGroupAntiAffinityFilter,ServerGroupAffinityFilter,PciPassthroughFilter
+[pci]
+alias = {"name": "gpu", "vendor_id": "10de", "product_id": "1eb8", "device_type": "type-PF"}
 [placement]
 $(_stack_client)
 [glance]
@@ -153,13 +157,15 @@ X
 _stack_compute_conf() { cat <<X
 [DEFAULT]
 host = compute$1
-compute_driver = fake.MediumFakeDriver
+compute_driver = fake.FakeDriverWithPciResources
 instances_path = $stack_var/nova/instances-$1
 state_path = $stack_var/nova/compute-$1
 cpu_allocation_ratio = 1.0
 ram_allocation_ratio = 1.0
 disk_allocation_ratio = 1.0
 reserved_host_memory_mb = 0
+[pci]
+device_spec = {"vendor_id": "10de", "product_id": "1eb8"}
 [oslo_concurrency]
 lock_path = $stack_var/nova/compute-$1/lock
 X
