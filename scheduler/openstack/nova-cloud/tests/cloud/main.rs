@@ -19,6 +19,8 @@ mod groups;
 mod kit;
 mod lifetimes;
 mod needs;
+mod needs_odd;
+mod needs_oracle;
 mod offering;
 mod one_pass;
 mod planning;

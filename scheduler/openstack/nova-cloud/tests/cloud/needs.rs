@@ -20,7 +20,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 /// Nova's options with both filters, which an operator has to enable.
-fn options() -> Options {
+pub(crate) fn options() -> Options {
     let mut options = Options::default();
     let both = ["NUMATopologyFilter", "PciPassthroughFilter"];
     let both = both.map(str::to_owned);
@@ -73,7 +73,7 @@ fn gpus(count: i64, policy: Option<&str>) -> Vec<PciRequest> {
 }
 
 /// Two cells of two floating and four dedicated CPUs and 8 GiB each.
-fn cells() -> NumaTopology {
+pub(crate) fn cells() -> NumaTopology {
     let cell = |id: i64| {
         let first = id * 8;
         NumaCell {
@@ -112,7 +112,7 @@ fn cells() -> NumaTopology {
 }
 
 /// A guest of so many cells.
-fn guest(
+pub(crate) fn guest(
     cells: i64,
     cpus: i64,
     policy: &str,
@@ -140,7 +140,7 @@ fn guest(
     }
 }
 
-fn held(topology: Option<InstanceNumaTopology>, devices: Vec<PciDevice>) -> HeldFacts {
+pub(crate) fn held(topology: Option<InstanceNumaTopology>, devices: Vec<PciDevice>) -> HeldFacts {
     HeldFacts::Held(Arc::new(HeldResources {
         numa_topology: topology,
         pci_devices: devices,
@@ -161,7 +161,7 @@ fn gpu_cloud(minutes: [i64; 4], change: impl Fn(u128, &mut InstanceRecord)) -> C
     cloud
 }
 
-fn plan_for(
+pub(crate) fn plan_for(
     cloud: &Cloud,
     many: u128,
     change: impl Fn(&mut RequestSpec),
@@ -176,7 +176,7 @@ fn with_gpus(count: i64) -> impl Fn(&mut RequestSpec) {
     move |spec| spec.pci_requests = Some(gpus(count, None))
 }
 
-fn victims(plan: &PreemptionPlan) -> Vec<Uuid> {
+pub(crate) fn victims(plan: &PreemptionPlan) -> Vec<Uuid> {
     plan.victims.iter().map(|victim| victim.uuid).collect()
 }
 
