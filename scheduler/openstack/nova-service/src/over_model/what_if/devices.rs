@@ -129,9 +129,12 @@ async fn a_what_if_for_a_gpu_and_a_pinned_cpu_is_told_what_the_request_gets() {
     sent.user_id = None;
     sent.image.as_mut().unwrap().name = Some(String::new());
     let facts = &cloud.bench.selector.facts;
-    let asked = wanted.question();
-    let asked = asked.request(facts.database.nova(), &facts.nova_options());
-    assert_eq!(asked.await.unwrap(), sent);
+    let options = facts.nova_options();
+    let asked = wanted
+        .question()
+        .request(facts.database.nova(), &options)
+        .await;
+    assert_eq!(asked.unwrap(), sent);
 
     // So is the answer: the younger of the two leaves for its GPU.
     let told = cloud.what_if(&wanted.question()).await.unwrap();
