@@ -15,6 +15,8 @@ pub struct Query {
     pub root_required: BTreeSet<String>,
     /// Traits that the root must not have.
     pub root_forbidden: BTreeSet<String>,
+    /// Suffixes of groups that have to come from one subtree.
+    pub same_subtree: Vec<Vec<String>>,
     /// Groups; at most one has no suffix.
     pub groups: Vec<QueryGroup>,
 }

@@ -92,6 +92,7 @@ impl Resources {
             group_policy: self.policy.clone(),
             root_required: root.required.clone(),
             root_forbidden: root.forbidden.clone(),
+            same_subtree: root.same_subtree.clone(),
             groups: self.groups.iter().map(|(_, group)| group.asked()).collect(),
         }
     }

@@ -23,16 +23,17 @@ pub struct EligibleRequest {
     pub server_ids: Vec<ServerId>,
     /// The requesting project.
     pub project_id: String,
-    /// The resources of one instance. Not empty.
+    /// The resources of one instance. Not empty, unless a judge of the hosts counts them.
     pub resources: Resources,
     /// How many alternates to name for each instance.
     pub alternates: u32,
 }
 
 impl EligibleRequest {
-    pub(crate) fn check(&self) -> Result<(), ModelError> {
+    /// `is_judged`: see [`EligibleHosts::judge_by`].
+    pub(crate) fn check(&self, is_judged: bool) -> Result<(), ModelError> {
         check_servers(&self.project_id, &self.server_ids)?;
-        if self.resources.is_empty() {
+        if self.resources.is_empty() && !is_judged {
             return Err(ModelError::Range {
                 what: "resources of an instance".to_owned(),
                 value: "none".to_owned(),

@@ -219,7 +219,7 @@ impl Engine {
         now: Timestamp,
         seed: u64,
     ) -> Result<EligibleDecision, EngineError> {
-        request.check()?;
+        request.check(eligible.host_needs().is_some())?;
         let ask = CheckedRequest::for_eligible(table, request, eligible);
         let (outcome, explanation) = self.answer(table, budgets, &ask, now, seed)?;
         Ok(EligibleDecision {

@@ -261,7 +261,7 @@ impl Cloud {
 
     /// # Errors
     /// Children or sharing providers have a requested class.
-    fn others_are_not_asked(&self, group: &QueryGroup) -> Result<(), PlacementOnly> {
+    pub(crate) fn others_are_not_asked(&self, group: &QueryGroup) -> Result<(), PlacementOnly> {
         for provider in self
             .others
             .iter()

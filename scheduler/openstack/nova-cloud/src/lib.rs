@@ -25,6 +25,7 @@ mod one_pass;
 mod plan;
 mod scheduling;
 mod shadow;
+mod trees;
 
 pub use candidates::{CandidateHosts, PlacementOnly, PlacementQuery};
 pub use cloud::{

@@ -188,6 +188,11 @@ impl HostColumns {
         self.traits.get(name).is_some_and(|set| set.has(at))
     }
 
+    /// Whether any host has a trait.
+    pub(crate) fn is_trait_used(&self, name: &str) -> bool {
+        self.traits.contains_key(name)
+    }
+
     /// Keeps the hosts that have a trait.
     pub(crate) fn keep_trait(&self, hosts: &mut HostSet, name: &str) {
         match self.traits.get(name) {

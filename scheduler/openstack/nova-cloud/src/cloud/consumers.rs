@@ -52,11 +52,13 @@ impl Cloud {
             .get(&provider)
             .cloned()
             .unwrap_or_default();
+        // What a server holds of other providers says nothing of what it holds of its host.
+        let of_host = self.nodes.contains_key(&provider);
         let told: BTreeSet<Uuid> = consumers.iter().map(|consumer| consumer.uuid).collect();
         for gone in known.into_iter().filter(|uuid| !told.contains(uuid)) {
             let mut entry = self.consumers.get(&gone).cloned().unwrap_or_default();
             entry.allocations.remove(&provider);
-            entry.told = true;
+            entry.told |= of_host;
             if entry.allocations.is_empty() {
                 entry.generation = None;
             }
@@ -68,14 +70,15 @@ impl Cloud {
                 .get(&consumer.uuid)
                 .cloned()
                 .unwrap_or_default();
-            if !entry.told {
-                entry.allocations.clear();
+            if !entry.told && of_host {
+                let others = &self.others;
+                entry.allocations.retain(|of, _| others.contains(of));
             }
             entry
                 .allocations
                 .insert(provider, consumer.resources.clone());
             entry.generation = Some(consumer.generation);
-            entry.told = true;
+            entry.told |= of_host;
             self.set_consumer(consumer.uuid, entry);
         }
         // The complete list determines the usage; earlier increments do not count any more.
@@ -86,6 +89,7 @@ impl Cloud {
         if let Some(known) = self.providers.get_mut(&provider) {
             known.used = Some(used);
             known.usage_generation = Some(generation);
+            known.consumers_known = true;
         }
         self.follow_amounts(provider);
     }
@@ -97,8 +101,13 @@ impl Cloud {
             return;
         }
         let believed = self.believed_of(uuid);
+        // What was read of other providers stays.
+        let read = self.consumers.get(&uuid);
+        let read = read.into_iter().flat_map(|entry| &entry.allocations);
+        let read = read.filter(|(provider, _)| self.others.contains(provider));
+        let read = read.map(|(provider, amounts)| (*provider, amounts.clone()));
         let entry = ConsumerEntry {
-            allocations: believed.into_iter().collect(),
+            allocations: read.chain(believed).collect(),
             generation: None,
             told: false,
         };

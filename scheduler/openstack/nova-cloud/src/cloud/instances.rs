@@ -111,6 +111,14 @@ impl Cloud {
         if let Some(host) = &gone.record.host {
             self.leave_list(host, uuid);
         }
+        // Placement raises no generation when Nova deletes what the server holds.
+        let held = self.consumers.get(&uuid);
+        let held = held.into_iter().flat_map(|entry| entry.allocations.keys());
+        for provider in held {
+            if let Some(known) = self.providers.get_mut(provider) {
+                known.consumers_known = false;
+            }
+        }
         self.leaving.remove(&uuid);
         self.started.remove(&uuid);
         self.follow_lifetime(uuid);

@@ -27,7 +27,7 @@ pub use comebacks::{RetainedServerState, RetainedServerView};
 pub(crate) use consumers::ConsumerEntry;
 pub(crate) use hosts::Node;
 pub(crate) use instances::{CloudInstance, HostInstances};
-pub(crate) use provider::{Provider, capacity};
+pub(crate) use provider::{Provider, SHARES, capacity};
 pub use providers::StaleProviders;
 pub use running::OpenPreemption;
 pub(crate) use running::OpenPreemptions;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
 /// The trait of providers that share their inventory with the hosts of their aggregates.
-const SHARES: &str = "MISC_SHARES_VIA_AGGREGATE";
+pub(crate) const SHARES: &str = "MISC_SHARES_VIA_AGGREGATE";
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Provider {
@@ -27,6 +27,9 @@ pub(crate) struct Provider {
     pub(crate) inventories: Option<BTreeMap<String, Inventory>>,
     /// `None`: not read; the sum over the known consumers is used instead.
     pub(crate) used: Option<BTreeMap<String, i64>>,
+    /// Whether all its consumers are known one by one: they were read, and only own writes have
+    /// changed them since.
+    pub(crate) consumers_known: bool,
     /// The provider's generation when its consumers were read.
     pub(crate) usage_generation: Option<i64>,
     pub(crate) traits: Option<BTreeSet<String>>,
@@ -78,6 +81,7 @@ impl Provider {
         }
         self.root = facts.root.or(self.root).or(Some(facts.uuid));
         if facts.inventories.is_some() {
+            self.consumers_known &= facts.generation == self.generation;
             self.inventories = facts.inventories;
             self.generation = facts.generation;
             self.readings += 1;
@@ -119,7 +123,7 @@ impl Provider {
         }
     }
 
-    fn used_of(&self, class: &str) -> i64 {
+    pub(crate) fn used_of(&self, class: &str) -> i64 {
         let used = self.used.as_ref().unwrap_or(&self.consumed);
         let running = self.running.get(class).copied().unwrap_or(0);
         used.get(class)

@@ -102,6 +102,7 @@ impl Cloud {
             provider.listed = Some(line.generation);
             match provider.generation {
                 Some(generation) if generation != line.generation => {
+                    provider.consumers_known = false;
                     to_read.changed.push(line.uuid)
                 }
                 Some(_) if !provider.partial => {}

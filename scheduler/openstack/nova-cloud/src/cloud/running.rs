@@ -136,9 +136,17 @@ impl Cloud {
         let mut all: BTreeMap<String, i64> = BTreeMap::new();
         // A victim that its owner has deleted, or that has moved, does not run here any more,
         // whatever its record says.
+        let root = self.providers.get(&at).and_then(|known| known.root);
+        let node = root
+            .filter(|root| self.nodes.contains_key(root))
+            .unwrap_or(at);
+        let is_shared = !self.nodes.contains_key(&node);
         let lives = |victim: Uuid| {
             let instance = self.instances.get(&victim);
-            instance.is_some_and(|instance| self.node_of(&instance.record) == Some(at))
+            instance.is_some_and(|instance| {
+                let on = self.node_of(&instance.record);
+                on == Some(node) || (is_shared && on.is_some())
+            })
         };
         let rows = self.open.at.get(&at).into_iter().flatten();
         for row in rows.filter_map(|id| self.open.rows.get(id)) {

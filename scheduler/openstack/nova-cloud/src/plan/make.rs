@@ -3,19 +3,22 @@
 
 use super::group::{GroupRule, here};
 use super::needs::FilterNeeds;
+use super::tree_needs::{TreeNeeds, TreePlacement};
 use super::{
     NoPlan, NoPlanReason, PlanOptions, PlanRules, PlannedInstance, PreemptionPlan, SecondBest,
 };
-use crate::candidates::{CandidateHosts, CandidateOffer, PlacementQuery, candidate};
+use crate::candidates::{CandidateHosts, CandidateOffer, PlacementOnly, PlacementQuery, candidate};
 use crate::cloud::follow::requested;
 use crate::cloud::{Cloud, HostStateKind};
 use crate::expected::ExpectedInstances;
 use crate::explain::filter_step;
 use crate::facts::Allocations;
 use crate::scheduling::SelectedHost;
+use crate::trees::{TreeIndex, unsupported};
 use ebbtide_engine::{EligibleDecision, EligibleHosts, EligibleRequest, Engine, EngineError};
-use ebbtide_model::{DecisionOutcome, Explanation, Placement, Timestamp};
-use ebbtide_nova::model::{HostState, RequestSpec};
+use ebbtide_model::{DecisionOutcome, Explanation, Placement, ServerId, Timestamp};
+use ebbtide_nova::model::{AllocationCandidate, HostState, RequestSpec};
+use ebbtide_nova::placement::Query;
 use ebbtide_nova::schedule::{ScheduleCall, SortedHosts, availability_zone};
 use ebbtide_nova::states::{HostStateList, HostStates};
 use std::collections::BTreeMap;
@@ -31,6 +34,8 @@ pub(super) struct RequestPlanner<'a> {
     resources: BTreeMap<String, u64>,
     /// NUMA cells and PCI devices, if the request needs any.
     needs: Option<FilterNeeds<'a>>,
+    /// The trees of providers into which the request is placed; then they have the other needs.
+    trees: Option<TreeNeeds<'a>>,
     /// The hosts after Nova's filters.
     states: HostStates,
     pub(super) sorted: SortedHosts,
@@ -122,7 +127,7 @@ impl Cloud {
         rules: PlanRules<'a>,
         spec: RequestSpec,
         uuids: Vec<Uuid>,
-        asked: &PlacementQuery,
+        asked: &'a PlacementQuery,
         now: i64,
         options: &PlanOptions,
         expected: &ExpectedInstances,
@@ -133,13 +138,14 @@ impl Cloud {
             .into_iter()
             .flatten()
         {
-            let fitting = self.fitting(query, HostStateKind::Normal);
-            let (mut hosts, resources) = fitting.map_err(|why| {
-                no(
-                    NoPlanReason::Unsupported,
-                    format!("h_n is not known here: {}", why.as_str()),
-                )
-            })?;
+            let (mut hosts, resources, index) = match self.fitting(query, HostStateKind::Normal) {
+                Ok((hosts, resources)) => (hosts, resources, None),
+                Err(why) => {
+                    let index = self.tree_index_for(query, uuids.len(), why)?;
+                    let hosts = self.hosts_of_trees(&within, query, &index);
+                    (hosts, BTreeMap::new(), Some((query, index)))
+                }
+            };
             hosts.keep(&within);
             for place in options
                 .avoided
@@ -149,11 +155,11 @@ impl Cloud {
                 hosts.clear(place);
             }
             if !hosts.is_empty() {
-                found = Some((hosts, resources));
+                found = Some((hosts, resources, index));
                 break;
             }
         }
-        let Some((hosts, resources)) = found else {
+        let Some((hosts, resources, index)) = found else {
             return Err(no(
                 NoPlanReason::NoHost,
                 "no host would have room even without its preemptible instances",
@@ -165,7 +171,7 @@ impl Cloud {
             hosts,
             layout: self.layout,
         };
-        let needs = FilterNeeds::of(self, &spec);
+        let mut needs = FilterNeeds::of(self, &spec);
         // The needs are judged by the victims that leave, and no weigher looks at them.
         let plain = needs.is_some().then(|| RequestSpec {
             numa_topology: None,
@@ -201,6 +207,10 @@ impl Cloud {
             );
             return Err(no(NoPlanReason::Filtered, text));
         }
+        let trees = index.map(|(query, index)| {
+            let hosts = sorted.hosts.iter().copied();
+            TreeNeeds::of(self, query, needs.take(), &index, hosts)
+        });
         Ok(RequestPlanner {
             cloud: self,
             engine: rules.engine,
@@ -208,10 +218,41 @@ impl Cloud {
             uuids,
             resources,
             needs,
+            trees,
             states,
             sorted,
             alternates: 0,
         })
+    }
+}
+
+impl Cloud {
+    /// The index of trees, for a query that only they can answer.
+    ///
+    /// # Errors
+    /// Nothing is known of h_n for such a query.
+    fn tree_index_for(
+        &self,
+        query: &Query,
+        instances: usize,
+        why: PlacementOnly,
+    ) -> Result<TreeIndex, NoPlan> {
+        let unknown = |why: &str| {
+            let text = format!("h_n is not known here: {why}");
+            no(NoPlanReason::Unsupported, text)
+        };
+        match why {
+            PlacementOnly::NoResources => return Err(unknown(why.as_str())),
+            PlacementOnly::Unknown if self.others.is_empty() => {
+                return Err(unknown(why.as_str()));
+            }
+            _ => {}
+        }
+        let index = self.tree_index();
+        match unsupported(query, instances, &index) {
+            Some(why) => Err(unknown(&why)),
+            None => Ok(index),
+        }
     }
 }
 
@@ -261,14 +302,23 @@ impl RequestPlanner<'_> {
         self.states.get(place)
     }
 
+    /// Cells and devices, if the request needs any.
+    fn filter_needs(&self) -> Option<&FilterNeeds<'_>> {
+        let trees = self.trees.as_ref();
+        let of_trees = trees.and_then(|trees| trees.filters.as_ref());
+        of_trees.or(self.needs.as_ref())
+    }
+
     /// The hosts that passed, with Nova's weights and the limits of the server group.
     fn eligible(&self, rule: GroupRule, options: &PlanOptions) -> EligibleHosts<'_> {
         let table = &self.cloud.victims;
         let mut eligible = EligibleHosts::none(table);
-        if let Some(needs) = &self.needs {
-            eligible.judge_by(needs);
+        match (&self.trees, &self.needs) {
+            (Some(trees), _) => eligible.judge_by(trees),
+            (None, Some(needs)) => eligible.judge_by(needs),
+            (None, None) => {}
         }
-        let evacuated = self.needs.as_ref().map(FilterNeeds::evacuated);
+        let evacuated = self.filter_needs().map(FilterNeeds::evacuated);
         let evacuated = evacuated.unwrap_or_default();
         let several = self.uuids.len() > 1;
         let members = self.members();
@@ -288,7 +338,8 @@ impl RequestPlanner<'_> {
             let Some(number) = self.cloud.numbers.get(*place).copied().flatten() else {
                 continue;
             };
-            if evacuated.contains(place) {
+            let is_unknown = |trees: &TreeNeeds<'_>| !trees.knows(*place);
+            if evacuated.contains(place) || self.trees.as_ref().is_some_and(is_unknown) {
                 continue;
             }
             let here = match (rule, most) {
@@ -362,27 +413,38 @@ impl RequestPlanner<'_> {
         };
         let mut instances = Vec::with_capacity(placements.len());
         let mut victims = Vec::new();
+        let mut claims = self.tree_claims(&placements).ok_or_else(lost)?;
         for placement in &placements {
-            instances.push(self.instance(placement).ok_or_else(lost)?);
+            let claim = claims.get_mut(&placement.host).and_then(Vec::pop);
+            instances.push(self.instance(placement, claim).ok_or_else(lost)?);
             for victim in &placement.victims {
                 let planned = self.cloud.victim(victim.server_id.0, victim.cost);
                 let mut planned = planned.ok_or_else(lost)?;
-                let needs = self.needs.as_ref();
+                let needs = self.filter_needs();
                 planned.frees = needs.map_or_else(Vec::new, |needs| needs.freed(planned.uuid));
+                if let Some(trees) = &self.trees {
+                    planned.frees.extend(trees.freed_in_words(planned.uuid));
+                    self.cloud.keep_of_trees(&mut planned);
+                }
                 victims.push(planned);
             }
         }
+        let was_cut = self.trees.as_ref().is_some_and(TreeNeeds::was_cut);
         let cost = victims.iter().map(|victim| victim.cost).sum::<f64>() + explanation.surcharge;
         Ok(PreemptionPlan {
             instances,
             victims,
             cost,
             cost_unit: self.engine.cost_unit().to_owned(),
-            optimal: explanation.optimal,
-            gap: explanation.gap,
+            optimal: explanation.optimal && !was_cut,
+            gap: if was_cut { cost } else { explanation.gap },
             second: second(&explanation),
             explanation,
-            judged: self.needs.is_some().then(|| Arc::new(self.spec.clone())),
+            judged: self.filter_needs().map(|_| Arc::new(self.spec.clone())),
+            tree_query: self
+                .trees
+                .as_ref()
+                .map(|trees| Arc::new(trees.query.clone())),
             shadow: None,
             trait_changes: self.cloud.trait_changes(),
         })
@@ -405,23 +467,60 @@ impl RequestPlanner<'_> {
         }
     }
 
-    fn instance(&self, placement: &Placement) -> Option<PlannedInstance> {
+    /// What the instances claim in the trees of their hosts, the first one last.
+    fn tree_claims(
+        &self,
+        placements: &[Placement],
+    ) -> Option<BTreeMap<String, Vec<TreePlacement>>> {
+        let mut claims = BTreeMap::new();
+        let Some(trees) = &self.trees else {
+            return Some(claims);
+        };
+        for host in placements.iter().map(|placement| &placement.host) {
+            if claims.contains_key(host) {
+                continue;
+            }
+            let here = placements
+                .iter()
+                .filter(|placement| placement.host == *host);
+            let count = u32::try_from(here.clone().count()).unwrap_or(u32::MAX);
+            let gone = here.flat_map(|placement| &placement.victims);
+            let gone: Vec<ServerId> = gone.map(|victim| victim.server_id).collect();
+            let mut placed = trees.placements(host, count, &gone)?;
+            placed.reverse();
+            claims.insert(host.clone(), placed);
+        }
+        Some(claims)
+    }
+
+    fn instance(
+        &self,
+        placement: &Placement,
+        claim: Option<TreePlacement>,
+    ) -> Option<PlannedInstance> {
         let place = *self.cloud.named.get(&placement.host)?;
         let host = self.cloud.host_at(place);
-        let candidate = candidate(host.uuid, &self.resources);
-        let mut selections = vec![self.selected(place)];
+        let claim = claim.unwrap_or_else(|| TreePlacement {
+            candidate: candidate(host.uuid, &self.resources),
+            allocations: Allocations::from([(host.uuid, self.resources.clone())]),
+        });
+        let candidate = claim.candidate;
+        let mut selections = vec![self.selected(place, candidate.clone())];
         let alternates = placement
             .alternates
             .iter()
             .filter_map(|name| self.cloud.named.get(name));
-        let alternates = alternates.map(|place| self.selected(*place));
+        let alternates = alternates.filter_map(|place| {
+            let claim = self.free_claim(*place)?;
+            Some(self.selected(*place, claim))
+        });
         let alternates = alternates.filter(|other| other.host.cell_uuid == host.cell_uuid);
         // If members must stay together, another host is no alternate for one of them alone.
         let apart = self.uuids.len() == 1 || self.policy() != "affinity";
         selections.extend(alternates.take(if apart { self.alternates } else { 0 }));
         Some(PlannedInstance {
             uuid: placement.server_id.0,
-            allocations: Allocations::from([(host.uuid, self.resources.clone())]),
+            allocations: claim.allocations,
             host,
             candidate,
             victims: placement
@@ -433,13 +532,23 @@ impl RequestPlanner<'_> {
         })
     }
 
-    fn selected(&self, place: usize) -> SelectedHost {
+    /// What an instance claims on a host that has room for it.
+    fn free_claim(&self, place: usize) -> Option<AllocationCandidate> {
+        let Some(trees) = &self.trees else {
+            let host = self.cloud.host_at(place);
+            return Some(candidate(host.uuid, &self.resources));
+        };
+        let placed = trees.placements(self.cloud.names.get(place)?, 1, &[])?;
+        placed.into_iter().next().map(|placed| placed.candidate)
+    }
+
+    fn selected(&self, place: usize, claim: AllocationCandidate) -> SelectedHost {
         let state = self.states.get(place);
         let host = self.cloud.host_at(place);
         SelectedHost {
-            candidate: Some(candidate(host.uuid, &self.resources)),
+            candidate: Some(claim),
             host,
-            limits: match &self.needs {
+            limits: match self.filter_needs() {
                 Some(needs) => needs.limits(state),
                 None => state.numa_limits,
             },

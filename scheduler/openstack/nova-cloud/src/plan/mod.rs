@@ -4,7 +4,9 @@ mod group;
 mod make;
 mod needs;
 mod needs_columns;
+mod tree_needs;
 mod verify;
+mod verify_trees;
 
 use crate::expected::ExpectedInstances;
 use crate::facts::{Allocations, Consumer, HostRef};
@@ -14,6 +16,7 @@ use ebbtide_engine::{Budgets, Engine};
 use ebbtide_model::flavor::InterruptionBehaviour;
 use ebbtide_model::{Explanation, Seconds};
 use ebbtide_nova::model::{AllocationCandidate, Options, RequestSpec};
+use ebbtide_nova::placement::Query;
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -91,7 +94,8 @@ pub struct PlannedVictim {
     pub launched_at: Option<i64>,
     /// What its loss costs the provider, in the cost module's unit.
     pub cost: f64,
-    /// The NUMA cells and PCI devices that it frees, in words. Empty if the request needs none.
+    /// The NUMA cells, PCI devices and parts of other providers that it frees, in words. Empty if
+    /// the request needs none.
     pub frees: Vec<String>,
 }
 
@@ -128,6 +132,8 @@ pub struct PreemptionPlan {
     /// The request, if it needs NUMA cells or PCI devices: [`Cloud::verify`](crate::Cloud::verify)
     /// judges the hosts again.
     pub judged: Option<Arc<RequestSpec>>,
+    /// Placement's query, if the claims are in trees of providers: they are searched again.
+    pub tree_query: Option<Arc<Query>>,
     /// The comparison with plugins in shadow; see [`PlanOptions::compared`].
     pub shadow: Option<ShadowChoice>,
     /// [`Cloud::trait_changes`](crate::Cloud::trait_changes) when the plan was made.
@@ -149,8 +155,7 @@ pub struct NoPlan {
 pub enum NoPlanReason {
     /// The request is itself preemptible: it never evicts a server.
     Preemptible,
-    /// The request's query to Placement has a form for which h_n is not known: nested or sharing
-    /// providers, granular groups, devices.
+    /// The request's query to Placement has a form for which h_n is not known.
     Unsupported,
     /// No host would have enough capacity even without its preemptible instances.
     NoHost,

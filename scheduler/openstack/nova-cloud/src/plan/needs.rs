@@ -9,9 +9,10 @@ use ebbtide_engine::{HostNeeds, NeedColumns};
 use ebbtide_model::{InterruptionBehaviour, ServerId};
 use ebbtide_nova::fault::NovaException;
 use ebbtide_nova::filters::{self, Context, Filter};
-use ebbtide_nova::model::{HostState, RequestSpec};
+use ebbtide_nova::model::{AllocationCandidate, HostState, RequestSpec};
 use ebbtide_nova::states::HostStateList as _;
 use ebbtide_nova::{filtering, hosts, numa, pci};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use uuid::Uuid;
@@ -174,6 +175,34 @@ impl<'a> FilterNeeds<'a> {
             }
         }
         Ok(state)
+    }
+
+    /// A host and the request once an instance with this candidate is on it; `None`: a filter
+    /// refuses the candidate.
+    pub(super) fn take(
+        &self,
+        state: &HostState,
+        spec: &RequestSpec,
+        offered: &AllocationCandidate,
+    ) -> Option<(HostState, RequestSpec)> {
+        let options = self.cloud.options();
+        let context = Context { options, now: 0 };
+        let (mut state, mut spec) = (state.clone(), spec.clone());
+        state.allocation_candidates = vec![offered.clone()];
+        for filter in &self.filters {
+            if !filtering::passes(*filter, &mut state, &spec, &context).ok()? {
+                return None;
+            }
+        }
+        // Nova fills these in when it claims the candidate.
+        for group in &mut spec.requested_resources {
+            let of = group.requester_id.as_deref().unwrap_or_default();
+            let named = offered.mappings.get(of).and_then(Value::as_array);
+            let named = named.into_iter().flatten().filter_map(Value::as_str);
+            group.provider_uuids = named.map(str::to_owned).collect();
+        }
+        hosts::consume(&mut state, &mut spec, options);
+        Some((state, spec))
     }
 
     /// The filter that refuses one of so many instances of the request on a host without these

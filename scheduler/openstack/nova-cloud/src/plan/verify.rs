@@ -43,6 +43,9 @@ impl Cloud {
             .iter()
             .flat_map(|i| i.allocations.keys().copied())
             .collect();
+        if let Some(query) = &plan.tree_query {
+            return self.check_trees(plan, query, truth);
+        }
         let mut generations = BTreeMap::new();
         let mut found = BTreeMap::new();
         for provider in providers {
@@ -168,9 +171,9 @@ impl Cloud {
 }
 
 /// A victim's data from Placement, and what it keeps.
-struct Found {
-    generation: i64,
-    keeps: Allocations,
+pub(super) struct Found {
+    pub(super) generation: i64,
+    pub(super) keeps: Allocations,
 }
 
 /// What the victims of a provider keep until they are gone: everything that the newcomers do not

@@ -25,9 +25,12 @@ mod offering;
 mod one_pass;
 mod planning;
 mod planning_oracle;
+mod real_placement;
 mod reclaim;
 mod releases;
 mod running;
+mod tree_examples;
+mod trees;
 mod viewing;
 
 /// Requests are decided by many tasks over one cloud, and go on in others.
