@@ -9,6 +9,7 @@ pub(crate) mod late_claims;
 pub(crate) mod other_schedulers;
 mod placement;
 mod provider_locks;
+mod tree_reads;
 mod versioned;
 
 pub(crate) use database::Database;

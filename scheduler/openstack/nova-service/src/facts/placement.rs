@@ -253,8 +253,15 @@ impl Providers {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .pop_first();
-        let Some(provider) = next else { return IDLE };
         let watch = Stopwatch::start();
+        let Some(provider) = next else {
+            let below = self.read(|cloud| cloud.unread_below(1));
+            if below.is_empty() {
+                return IDLE;
+            }
+            self.read_trees(below).await;
+            return watch.elapsed() * REST;
+        };
         if let Err(error) = self.refresh(provider).await {
             // The provider is still incomplete, so the next list schedules it again.
             tracing::debug!(code = error.code(), %provider, "{error}");
@@ -542,7 +549,11 @@ impl Providers {
         self.write(|cloud| cloud.released(consumer));
     }
 
-    fn write<T>(&self, change: impl FnOnce(&mut Cloud) -> T) -> T {
+    fn read<T>(&self, look: impl FnOnce(&Cloud) -> T) -> T {
+        look(&self.cloud.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn write<T>(&self, change: impl FnOnce(&mut Cloud) -> T) -> T {
         // No code under this lock can panic halfway, so the cloud behind a poisoned lock is
         // consistent.
         change(&mut self.cloud.write().unwrap_or_else(PoisonError::into_inner))

@@ -10,12 +10,18 @@ use crate::evacuate::{Confirmation, CountedBudgets, Evacuations, PreemptionResul
 use crate::preemption::{Holding, Preemption, PreemptionState, ReplyWhen, WithdrawalReason};
 use ebbtide_fail_points::{FailPoint, reach};
 use ebbtide_model::EvacuationCause;
-use ebbtide_nova_cloud::{NoPlanReason, PlacementQuery, PlanOptions, PreemptionPlan, VerifyResult};
+use ebbtide_nova_cloud::{
+    Cloud, NoPlanReason, PlacementQuery, PlanOptions, PreemptionPlan, VerifyResult,
+};
 use ebbtide_runtime::clock;
 use ebbtide_store::ledger::LedgerError;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use uuid::Uuid;
+
+/// Providers of trees that one request reads at most, about: some seconds. The rest is read in the
+/// background; until then its hosts are not considered.
+const MOST_OF_TREES: usize = 500;
 
 /// The outcome of an attempt to free capacity.
 pub(super) enum PreemptAttempt {
@@ -239,7 +245,10 @@ impl Selector {
         let foreseen = foreseen.filter(|_| request.trial.is_none() && budgets.is_empty());
         let planned = match foreseen {
             Some(plan) => Ok(plan),
-            None => self.plan(request, asked, options, &budgets).await,
+            None => {
+                self.read_trees(request, asked).await;
+                self.plan(request, asked, options, &budgets).await
+            }
         };
         request.trace().took("plan", watch.elapsed());
         let plan = match planned {
@@ -275,6 +284,26 @@ impl Selector {
         };
         self.carry_out(request, asked, evacuations, options, prepared)
             .await
+    }
+
+    /// Reads what a plan in trees of providers needs, as far as it is not known.
+    async fn read_trees(&self, request: &SelectRequest, asked: &PlacementQuery) {
+        let spec = &request.schedule.spec;
+        if !self.facts.read(|cloud| cloud.needs_trees(asked)) {
+            return;
+        }
+        // A host that was read can name sharing providers that were not.
+        for _ in 0..2 {
+            let unread = |cloud: &Cloud| cloud.unread_of_trees(spec, asked, MOST_OF_TREES);
+            let unread = self.facts.read(unread);
+            if unread.is_empty() {
+                return;
+            }
+            let watch = clock::Stopwatch::start();
+            tracing::debug!(request = %request.id, providers = unread.len(), "reading trees");
+            self.facts.providers.read_trees(unread).await;
+            request.trace().took("trees", watch.elapsed());
+        }
     }
 
     /// Begins a plan, if it is still right by Placement's data, and follows it until the caller can
