@@ -1,6 +1,8 @@
 //! What nova-api makes of flavors and images, against what Nova 26 and 34 made of them
 //! (`oracle/boot_needs.py`).
 
+#![allow(clippy::unwrap_used, clippy::expect_used)] // A test that cannot go on fails.
+
 use ebbtide_nova::boot::{BootError, boot_needs};
 use ebbtide_nova::image::Image;
 use ebbtide_nova::model::{Flavor, InstanceNumaTopology, Options, OrderedMap};
@@ -52,13 +54,13 @@ fn flavor(case: &PyValue) -> Flavor {
 
 fn options(case: &Value) -> Options {
     let aliases = case["alias"].as_array().unwrap().iter();
-    let mut options = Options::default();
-    options.release = Release(u32::try_from(case["release"].as_u64().unwrap()).unwrap());
-    options.pci_alias = aliases
-        .map(|alias| alias.as_str().unwrap().to_owned())
-        .collect();
-    options.pci_in_placement = case["pci_in_placement"].as_bool().unwrap();
-    options
+    let aliases = aliases.map(|alias| alias.as_str().unwrap().to_owned());
+    Options {
+        release: Release(u32::try_from(case["release"].as_u64().unwrap()).unwrap()),
+        pci_alias: aliases.collect(),
+        pci_in_placement: case["pci_in_placement"].as_bool().unwrap(),
+        ..Options::default()
+    }
 }
 
 fn shown(topology: &InstanceNumaTopology) -> Value {

@@ -1,5 +1,7 @@
 //! Builders that read as statements.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)] // A test that cannot go on fails.
+
 use ebbtide_nova::hosts::{Ratios, from_dict};
 use ebbtide_nova::model::{
     InstanceNumaCell, InstanceNumaTopology, NumaCell, NumaTopology, PagesTopology, PciPool,

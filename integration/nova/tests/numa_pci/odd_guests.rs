@@ -1,6 +1,8 @@
 //! Guests that do not fit the cells of their hosts, against what Nova 26 and 34 make of them
 //! (`oracle/odd_guests.py`).
 
+#![allow(clippy::unwrap_used, clippy::expect_used)] // A test that cannot go on fails.
+
 use ebbtide_nova::fault::NovaException;
 use ebbtide_nova::model::{InstanceNumaCell, InstanceNumaTopology, NumaTopology};
 use ebbtide_nova::numa::{usage_with, usage_without};

@@ -2,7 +2,7 @@
 //! have really gone passes their filters, and no cheaper set of victims does
 //! (`oracle/preempted_hosts.py`).
 
-use crate::kit::{self, NOW, cloud_of, compute, instance, request, server, settle};
+use crate::kit::{NOW, cloud_of, compute, instance, request, server, settle};
 use ebbtide_nova::hosts::{Ratios, from_dict};
 use ebbtide_nova::model::{InstanceNumaCell, InstanceNumaTopology, Options, PciDevice, PciRequest};
 use ebbtide_nova::python::Value as PyValue;
@@ -100,8 +100,10 @@ fn pci_request(request: &Value) -> PciRequest {
 
 /// The host with all its servers.
 fn cloud(case: &Value) -> Cloud {
-    let mut options = Options::default();
-    options.release = Release(u32::try_from(number(&case["release"])).unwrap());
+    let mut options = Options {
+        release: Release(u32::try_from(number(&case["release"])).unwrap()),
+        ..Options::default()
+    };
     let both = ["NUMATopologyFilter", "PciPassthroughFilter"].map(str::to_owned);
     options.enabled_filters.extend(both);
     let mut cloud = cloud_of(&[VCPUS], options, CloudSettings::default());
