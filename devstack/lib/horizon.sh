@@ -50,7 +50,8 @@ free_port() {
     /usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
 
-# prepare WHICH WEBROOT: a Horizon with what our packages install, and its static files. Sets $home, $url, and what the server's environment needs.
+# prepare WHICH WEBROOT: a Horizon with what our packages install, and its static files. Sets $home,
+# $url, and what the server's environment needs.
 prepare() {
     local python from manage package
     python=$(python_of "$1")

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Two cells: ours learns of the second by SIGHUP, boots into both, makes room in the second, leaves
-it alone while it is disabled or its database is away, and makes room in it for a server of the first
-that grows."""
+it alone while it is disabled or its database is away, and makes room in it for a server of the
+first that grows."""
 import os
 import signal
 import sys

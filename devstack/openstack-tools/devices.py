@@ -32,9 +32,9 @@ def gpus():
 
 
 def a_gpu_that_a_normal_server_needs(stage):
-    """Preemptible servers hold every GPU, and hosts have CPUs, memory and disk left. A normal server
-    that asks for a GPU takes the device of the cheapest one, and no other server leaves; one that
-    asks for none takes nobody's."""
+    """Preemptible servers hold every GPU, and hosts have CPUs, memory and disk left. A normal
+    server that asks for a GPU takes the device of the cheapest one, and no other server leaves; one
+    that asks for none takes nobody's."""
     with gpu_flavors(stage):
         ages = stage.fill('gpu.pre', HOSTS * GPUS_A_HOST)
         before = gpus()

@@ -4,9 +4,9 @@
 Debian's package nova-compute brings libvirt and QEMU; the program itself is in python3-nova. The
 host's size comes from FAKE_VCPUS, FAKE_MEMORY_MB and FAKE_LOCAL_GB, its name and folder from
 FAKE_HOST and FAKE_STATE_PATH; while that folder has a file `size` with three numbers, the host is
-that large instead. The driver is FakeDriverWithPciResources: three PFs with a VF each, which are GPUs
-here (see `four_digits`). FAKE_SPAWN_S and FAKE_DESTROY_S are seconds that starting and ending a server
-take; a test overrides them with TEST_FAKE_SPAWN_S and TEST_FAKE_DESTROY_S.
+that large instead. The driver is FakeDriverWithPciResources: three PFs with a VF each, which are
+GPUs here (see `four_digits`). FAKE_SPAWN_S and FAKE_DESTROY_S are seconds that starting and ending
+a server take; a test overrides them with TEST_FAKE_SPAWN_S and TEST_FAKE_DESTROY_S.
 """
 import os
 import sys

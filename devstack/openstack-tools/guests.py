@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Real guests: the last compute runs QEMU through libvirt, and its guests say on their consoles what
-they have heard from Nova's metadata service, with their own time.
+"""Real guests: the last compute runs QEMU through libvirt, and its guests say on their consoles
+what they have heard from Nova's metadata service, with their own time.
 
 Needs `up --libvirt`. Usage: guests.py [CHAPTER…]
 """

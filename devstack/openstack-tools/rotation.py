@@ -3,8 +3,8 @@
 in the databases, at Keystone. SIGHUP to the scheduler, a shadow beside it and the agent; nothing is
 started again, no request is lost, and a wrong password leaves the old one in use.
 
-Ours get logins of their own for this (`ebbtide`), with one account each, which is the hard way: from
-the change at the server to the reload the old password opens nothing.
+Ours get logins of their own for this (`ebbtide`), with one account each, which is the hard way:
+from the change at the server to the reload the old password opens nothing.
 """
 import os
 import signal
@@ -206,7 +206,7 @@ class Rotation:
         must(server['status'] == 'ACTIVE', '%s is %s: %s' % (name, server['status'], server.get('fault')))
 
     def room_is_made(self, what):
-        """Over the bus, the ledger, Placement and the agent: a victim leaves, a normal server comes."""
+        """Over the bus, the ledger, Placement and the agent: a victim leaves for a normal server."""
         server = self.cloud.boot('after-' + what, 'large', availability_zone=FULL)
         must(server['status'] == 'ACTIVE', 'after the rotation of %s a server is %s: %s' % (what, server['status'], server.get('fault')))
         until('the evacuation to end', 60, lambda: not one('select count(*) from ebbtide.nova_preemptions where finished_at is null'), pause=0.3)

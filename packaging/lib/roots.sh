@@ -4,8 +4,8 @@
 
 roots_dir=$(realpath -m -- "${CARGO_TARGET_DIR:-target}")/packaging-roots
 
-# What an operator has before Ebbtide: broker, database and the openstack command; and what the tests
-# look with.
+# What an operator has before Ebbtide: broker, database and the openstack command; and what the
+# tests look with.
 roots_packages=systemd,systemd-sysv,dbus,rabbitmq-server,mariadb-server,python3-openstackclient,curl,procps,iproute2,passwd,init-system-helpers,man-db,bash-completion,zsh,fish
 
 # root_make SUITE: the kept root, made anew when it is a week old or when its packages change.

@@ -1,9 +1,9 @@
 //! `ebbtide billing`: what each instance-hour was charged.
 //!
-//! Sums are the region's (`Market/ListBills`). Single hours are worked out from the lives and prices
-//! that the region has written down, by the same rule of `ebbtide-market`: the price is fixed when
-//! an hour begins, the last partial hour is free if the provider ends a preemptible instance, and
-//! charged in full if its owner does.
+//! Sums are the region's (`Market/ListBills`). Single hours are worked out from the lives and
+//! prices that the region has written down, by the same rule of `ebbtide-market`: the price is
+//! fixed when an hour begins, the last partial hour is free if the provider ends a preemptible
+//! instance, and charged in full if its owner does.
 
 use clap::{Args, Subcommand};
 use ebbtide_client::Region;

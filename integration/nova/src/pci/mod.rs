@@ -2,9 +2,10 @@
 //!
 //! Nova knows devices as pools of like ones. [`PciStats::supports`] asks whether all requests of an
 //! instance can be had together, [`apply`] takes them from the pools, [`add_device`] gives one
-//! back. For each request the pools that cannot serve it are left out in Nova's order: by spec, by NUMA policy, PFs, vDPA and
-//! remote-managed devices that it does not name, providers that Placement did not choose, and those
-//! of the wrong kind for live migration. What is left is used up in the order of the pools.
+//! back. For each request the pools that cannot serve it are left out in Nova's order: by spec, by
+//! NUMA policy, PFs, vDPA and remote-managed devices that it does not name, providers that
+//! Placement did not choose, and those of the wrong kind for live migration. What is left is used
+//! up in the order of the pools.
 
 mod add;
 mod affinity;

@@ -39,8 +39,8 @@ impl Guest for Plugin {
     }
 }
 
-/// The texts of an answer. A figure can have as many texts as values, so that a text is found by its
-/// hash.
+/// The texts of an answer. A figure can have as many texts as values, so that a text is found by
+/// its hash.
 #[derive(Default)]
 struct Reasons {
     texts: Vec<String>,
