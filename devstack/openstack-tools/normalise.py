@@ -22,8 +22,8 @@ IGNORED = {
 }
 # Lists whose order comes from a Python set.
 UNORDERED = {'nova_object.changes', 'hosts'}
-# Texts that are JSON themselves.
-NESTED = {'allocation_request', 'spec'}
+# Texts that are JSON themselves: a list of fields in the object of pools is a set, too.
+NESTED = {'allocation_request', 'spec', 'pci_stats'}
 
 
 class Names:

@@ -206,7 +206,7 @@ class Rotation:
         must(server['status'] == 'ACTIVE', '%s is %s: %s' % (name, server['status'], server.get('fault')))
 
     def room_is_made(self, what):
-        """Over the bus, the ledger, Placement and the agent: a victim leaves for a normal server."""
+        """Over bus, ledger, Placement and agent: a victim leaves for a normal server."""
         server = self.cloud.boot('after-' + what, 'large', availability_zone=FULL)
         must(server['status'] == 'ACTIVE', 'after the rotation of %s a server is %s: %s' % (what, server['status'], server.get('fault')))
         until('the evacuation to end', 60, lambda: not one('select count(*) from ebbtide.nova_preemptions where finished_at is null'), pause=0.3)

@@ -199,18 +199,21 @@ impl AmqpBus {
         let what = || format!("look at queue {queue}");
         let (found, problem) = (Mutex::new(None), Mutex::new(String::new()));
         let look = async {
-            let session = shared.publish_link.session().await;
-            let session = session.ok_or(BusError::Closed)?;
-            match while_alive(&session, look_at_queue(&session, queue)).await {
-                Ok(used) => {
-                    *found.lock().unwrap_or_else(PoisonError::into_inner) = used;
-                    Ok(())
+            loop {
+                let session = shared.publish_link.session().await;
+                let session = session.ok_or(BusError::Closed)?;
+                match while_alive(&session, look_at_queue(&session, queue)).await {
+                    Ok(used) => {
+                        *found.lock().unwrap_or_else(PoisonError::into_inner) = used;
+                        return Ok(());
+                    }
+                    Err(StepError::Final(error)) => return Err(error),
+                    // The connection can break between two questions; the next one has a new one.
+                    Err(StepError::Again(detail)) => {
+                        *problem.lock().unwrap_or_else(PoisonError::into_inner) = detail;
+                    }
                 }
-                Err(StepError::Final(error)) => Err(error),
-                Err(StepError::Again(detail)) => Err(BusError::Refused {
-                    operation: what(),
-                    detail,
-                }),
+                tokio::time::sleep(crate::BackoffPolicy::default().first).await;
             }
         };
         shared.limited(look, what, &problem).await?;

@@ -35,8 +35,8 @@ impl Clouds {
             "NUMACell",
             "1.5",
             &json!({"id": 0, "cpuset": [0, 1, 2, 3], "pcpuset": [4, 5, 6, 7], "memory": 16_000,
-                "cpu_usage": 0, "memory_usage": 0, "pinned_cpus": [], "siblings": [],
-                "socket": 0, "mempages": []}),
+                "cpu_usage": 0, "memory_usage": 0, "pinned_cpus": [],
+                "siblings": [[4], [5], [6], [7]], "socket": 0, "mempages": []}),
         );
         let topology = object("NUMATopology", "1.2", &json!({"cells": [cell]}));
         let pools = object("PciDevicePoolList", "1.1", &json!({"objects": []}));
