@@ -3,6 +3,7 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { Problem } from "../api/client";
 import { useLocale } from "../text";
+import { useFeedState, useRegion } from "./region";
 
 export interface Loaded<T> {
   value: T | null;
@@ -108,9 +109,12 @@ export function Loading() {
 /** The problem of a reading, or that its first answer is awaited. */
 export function Reading(props: { of: Loaded<unknown> }) {
   const { value, problem, loading, again } = props.of;
+  const { kind } = useFeedState(useRegion().feed);
+  // The banner of a lost scheduler says so already, and the page shows what it has read.
+  const said = kind === "lost" && value !== null && problem?.unreachable === true;
   return (
     <>
-      {problem !== null && <ProblemBox problem={problem} again={again} />}
+      {problem !== null && !said && <ProblemBox problem={problem} again={again} />}
       {value === null && loading && <Loading />}
     </>
   );
