@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 
-const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/corpus/boot_needs.jsonl.gz");
+const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/vectors/boot_needs.jsonl.gz");
 
 fn cases() -> Vec<(Value, PyValue)> {
     let file = std::fs::File::open(CORPUS).unwrap();

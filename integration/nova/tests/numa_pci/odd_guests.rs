@@ -13,7 +13,7 @@ use std::io::{BufRead, BufReader};
 
 use super::build::host_of;
 
-const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/corpus/odd_guests.jsonl.gz");
+const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/vectors/odd_guests.jsonl.gz");
 
 fn numbers(value: &Value) -> BTreeSet<i64> {
     let items = value.as_array().into_iter().flatten();
