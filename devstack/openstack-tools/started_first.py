@@ -54,6 +54,8 @@ def main():
     until('our record to say what the others say', 60, lambda: set(versions().values()) == {cloud})
     took = time.monotonic() - since
     deciding = [int(found[1]) for line in written('as its services show it') for found in [re.search(r'\bis=(\d+)', line)] if found]
+    # The other services may have their records before nova-api listens.
+    processes.wait_for_port('nova-api', os.environ['STACK_PORT_NOVA'], seconds=90)
     stage = Stage()
     server = stage.cloud.boot('first', 'small')
     must(server['status'] == 'ACTIVE', 'the first server is %s: %s' % (server['status'], server.get('fault')))
