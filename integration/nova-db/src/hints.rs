@@ -1,4 +1,4 @@
-//! Scheduler hints, as Nova keeps them for later moves of a server.
+//! Requests and their scheduler hints, as Nova keeps them for later moves of a server.
 
 use crate::api::NovaDb;
 use crate::dialect::RowReader;
@@ -22,6 +22,15 @@ fn hint(spec: &str, name: &str) -> Vec<String> {
 }
 
 impl NovaDb {
+    /// The request of a server as JSON (`request_specs.spec`); `None`: Nova has kept none.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn request_spec(&self, server: &str) -> Result<Option<String>, NovaDbError> {
+        let specs = self.request_specs(&[server.to_owned()]).await?;
+        Ok(specs.into_iter().next().map(|(_, spec)| spec))
+    }
+
     /// The values of a scheduler hint, by server. Servers without the hint are left out.
     ///
     /// # Errors
@@ -31,30 +40,35 @@ impl NovaDb {
         name: &str,
         servers: &[String],
     ) -> Result<HashMap<String, Vec<String>>, NovaDbError> {
+        let specs = self.request_specs(servers).await?;
+        let hints = specs
+            .into_iter()
+            .map(|(server, spec)| (server, hint(&spec, name)));
+        Ok(hints.filter(|(_, values)| !values.is_empty()).collect())
+    }
+
+    /// Servers with their requests, as far as Nova has kept them.
+    async fn request_specs(
+        &self,
+        servers: &[String],
+    ) -> Result<Vec<(String, String)>, NovaDbError> {
         let api = self.api();
-        let mut hints = HashMap::new();
+        let mut specs = Vec::new();
         for servers in servers.chunks(SERVERS_AT_ONCE) {
             let sql = format!(
                 "SELECT r.instance_uuid, r.spec FROM request_specs r WHERE r.instance_uuid IN ({})",
                 vec!["?"; servers.len()].join(", ")
             );
             let values: Vec<Value> = servers.iter().map(|uuid| uuid.as_str().into()).collect();
-            for row in api.rows("read scheduler hints", &sql, values).await? {
+            for row in api.rows("read request specs", &sql, values).await? {
                 let mut columns = RowReader::new(&row);
                 let mut read = || Ok((columns.text()?, columns.text()?));
-                let (uuid, spec) =
+                let (uuid, spec): (Option<String>, Option<String>) =
                     read().map_err(|error: DbErr| api.unreadable("request_specs", &error))?;
-                let (Some(uuid), Some(spec)): (Option<String>, Option<String>) = (uuid, spec)
-                else {
-                    continue;
-                };
-                let values = hint(&spec, name);
-                if !values.is_empty() {
-                    hints.insert(uuid, values);
-                }
+                specs.extend(uuid.zip(spec));
             }
         }
-        Ok(hints)
+        Ok(specs)
     }
 }
 

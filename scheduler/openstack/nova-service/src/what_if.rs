@@ -16,7 +16,7 @@ use thiserror::Error;
 use uuid::Uuid;
 
 /// The hint that names the server group of a request.
-const GROUP_HINT: &str = "group";
+pub(crate) const GROUP_HINT: &str = "group";
 
 /// An image, as far as the caller knows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -133,6 +133,24 @@ fn rules(group: &Group) -> BTreeMap<String, String> {
         .collect()
 }
 
+/// A server group as it is now. The hosts of its members are known in memory.
+///
+/// # Errors
+/// Those of the database.
+pub(crate) async fn instance_group(
+    nova: &NovaDb,
+    uuid: &str,
+) -> Result<Option<InstanceGroup>, NovaServiceError> {
+    let group = nova.group(uuid).await?;
+    Ok(group.map(|group| InstanceGroup {
+        rules: rules(&group),
+        uuid: group.uuid,
+        policy: group.policy.unwrap_or_default(),
+        members: group.members.into_iter().collect(),
+        hosts: Vec::new(),
+    }))
+}
+
 impl WhatIf {
     /// The request as Nova's conductor would send it.
     ///
@@ -216,18 +234,12 @@ impl WhatIf {
                 });
             }
         };
-        let group = nova.group(&uuid).await.map_err(NovaServiceError::from)?;
-        let group = group.ok_or_else(missing)?;
+        let group = instance_group(nova, &uuid).await?;
+        let mut group = group.ok_or_else(missing)?;
+        // nova-api makes the servers members before they are scheduled.
         let own = self.servers.iter().map(ToString::to_string);
-        Ok(Some(InstanceGroup {
-            rules: rules(&group),
-            uuid: group.uuid,
-            policy: group.policy.unwrap_or_default(),
-            // nova-api makes the servers members before they are scheduled. The hosts of the others
-            // are known in memory.
-            members: group.members.into_iter().chain(own).collect(),
-            hosts: Vec::new(),
-        }))
+        group.members.extend(own);
+        Ok(Some(group))
     }
 
     /// The image as nova-api reads it.

@@ -14,6 +14,7 @@
 
 mod record;
 mod resume;
+mod unshelving;
 
 pub(crate) use self::record::RetainedServer;
 #[cfg(test)]

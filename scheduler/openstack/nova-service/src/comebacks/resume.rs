@@ -1,12 +1,12 @@
 //! Which servers are resumed now, and how.
 
 use super::record::{ANY_HOST, RetainedServer, RetainedState};
+use super::unshelving;
 use super::{ResumeController, RetainedRow};
 use crate::error::NovaServiceError;
 use crate::evacuate::Evacuations;
 use crate::facts::{Facts, amounts};
 use crate::nova_api::ActionResult;
-use crate::what_if::{WhatIf, WhatIfError};
 use ebbtide_engine::HostUsage;
 use ebbtide_evacuation::{ClassCapacity, ComebackConfig, ReservedCapacity};
 use ebbtide_model::{
@@ -260,7 +260,7 @@ impl ResumeController {
             |usage: &HostUsage| fits_on(usage, needs, &ReservedCapacity::new(), &self.config);
         let host = match server.comeback.saved_state {
             SavedState::Stopped => Some(server.victim.host.clone()),
-            SavedState::Hibernated => match self.host_of_request(server, flavor).await? {
+            SavedState::Hibernated => match self.host_of_request(server).await? {
                 Some(answer) => answer,
                 // Only Nova knows what the request needs, so it decides alone.
                 None => hosts
@@ -282,24 +282,18 @@ impl ResumeController {
     async fn host_of_request(
         &self,
         server: &RetainedServer,
-        flavor: ebbtide_nova::model::Flavor,
     ) -> Result<Option<Option<String>>, NovaServiceError> {
-        let question = WhatIf {
-            servers: vec![ServerId(ids::new())],
-            project_id: server.victim.had.project_id.clone(),
-            ..WhatIf::default()
+        let facts = &self.selector.facts;
+        let id = server.victim.server;
+        let options = facts.nova_options();
+        let request = unshelving::request(facts.database.nova(), &options, id).await?;
+        let Some(mut request) = request else {
+            return Ok(None);
         };
-        let nova = self.selector.facts.database.nova();
-        let options = self.selector.facts.nova_options();
-        let request = match question.request_of(flavor, nova, &options).await {
-            Ok(request) => request,
-            Err(WhatIfError::Cloud(error)) => return Err(error),
-            Err(error) => {
-                tracing::debug!(server = %server.victim.server, "{error}");
-                return Ok(None);
-            }
-        };
-        let decision = self.selector.what_if(request, question.instances()).await;
+        // Nova has the server already, which a question for new servers must not name.
+        let asked = ids::new();
+        request.instance_uuid = asked.to_string();
+        let decision = self.selector.what_if(request, vec![asked]).await;
         Ok(Some(match decision.outcome {
             DecisionOutcome::Placed(placements) => {
                 placements.into_iter().next().map(|placed| placed.host)

@@ -19,7 +19,7 @@ use ebbtide_harness::SharedServers;
 use ebbtide_model::message::EvacuationEnd;
 use ebbtide_model::{Seconds, Timestamp};
 use ebbtide_nova::model::Options;
-use ebbtide_nova_databases::{CloudDatabases as Nova, NOVA_34};
+use ebbtide_nova_databases::{CloudDatabases as Nova, NOVA_34, quote};
 use ebbtide_placement_model::{Model, ScriptedStep};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -124,6 +124,16 @@ impl Stage {
             .ledger
             .put_comeback(victim(1), Some(row.version), &document);
         assert!(put.await.unwrap());
+    }
+
+    /// The conductor has kept the request of the server.
+    async fn asked(&self, request: &ServerRequest) {
+        let api = &self.bench.nova.api;
+        let spec = request.arguments()["spec_obj"].to_string();
+        let (uuid, spec) = (quote(api, &victim(1).to_string()), quote(api, &spec));
+        api.sql("DELETE FROM request_specs").await;
+        let row = [("id", "1"), ("instance_uuid", &uuid), ("spec", &spec)];
+        api.insert("request_specs", &row).await;
     }
 
     /// Other servers take all CPUs of the host, or leave it.
@@ -352,6 +362,25 @@ async fn a_shelved_server_is_unshelved_when_a_request_for_it_would_find_room() {
         Default::default(),
         "Nova's request claims"
     );
+}
+
+#[tokio::test]
+async fn a_shelved_server_comes_back_only_where_its_own_request_may_go() {
+    let mut stage = Stage::new().await;
+    stage.keeps("hibernate").await;
+    stage.is_due().await;
+    stage.bench.look().await;
+    let power = Arc::new(Power::default());
+    let mut asked = ServerRequest::normal(victim(1), 1);
+    asked.flavor.preemptible = true;
+    for (zone, calls) in [("elsewhere", 0), ("nova", 1)] {
+        asked.zone = Some(zone.to_owned());
+        stage.asked(&asked).await;
+        // Each is another scheduler: one that found no host leaves the server out for a while.
+        comebacks(&stage, &power).look().await.unwrap();
+        assert_eq!(power.calls().len(), calls, "{zone}");
+    }
+    assert_eq!(power.calls(), [("unshelve", victim(1))]);
 }
 
 #[tokio::test]

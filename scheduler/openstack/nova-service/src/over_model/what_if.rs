@@ -282,13 +282,13 @@ pub(super) struct ServerRequest {
     /// Policy and members before the request.
     group: Option<(&'static str, Vec<String>)>,
     hints: BTreeMap<String, Vec<String>>,
-    zone: Option<String>,
+    pub(super) zone: Option<String>,
     from_volume: bool,
 }
 
 impl ServerRequest {
     /// The arguments of the call.
-    fn arguments(&self) -> oslo_messaging::Map {
+    pub(super) fn arguments(&self) -> oslo_messaging::Map {
         let Value::Object(mut args) = serde_json::from_str(ASKED).unwrap() else {
             panic!("arguments")
         };
