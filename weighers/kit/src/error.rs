@@ -21,9 +21,6 @@ pub enum KitError {
     /// A name that cannot be one.
     #[error("{0:?} cannot be a plugin's name: use small letters, digits and _, a letter first")]
     Name(String),
-    /// There is no template.
-    #[error("there is no template of a filter in this language; use rust or python")]
-    NoTemplate,
     /// The plugin cannot be called at all.
     #[error("the plugin cannot be used: {0}")]
     Plugin(#[from] ebbtide_wasm::WasmError),

@@ -24,7 +24,7 @@ pub enum ProjectKind {
     Weigher,
     /// It says what victims cost.
     CostModule,
-    /// It says which hosts pass; in Rust and Python.
+    /// It says which hosts pass.
     Filter,
 }
 
@@ -48,7 +48,7 @@ struct Words {
     interface: &'static str,
     world: &'static str,
     used: &'static str,
-    types: &'static str,
+    types: String,
 }
 
 impl Words {
@@ -123,17 +123,13 @@ fn without_world(text: &str, comment: &str) -> String {
 /// The files of a project, by their paths in it.
 ///
 /// # Errors
-/// [`KitError::Name`], [`KitError::NoTemplate`].
+/// [`KitError::Name`].
 pub fn files(project: &NewProject) -> Result<Vec<(PathBuf, String)>, KitError> {
     let name = &project.name;
     let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
     let begins = name.bytes().next().is_some_and(|b| b.is_ascii_lowercase());
     if !begins || name.len() > LONGEST || !name.bytes().all(allowed) {
         return Err(KitError::Name(name.clone()));
-    }
-    let has_filters = matches!(project.language, Language::Rust | Language::Python);
-    if project.kind == ProjectKind::Filter && !has_filters {
-        return Err(KitError::NoTemplate);
     }
     let words = Words::of(project);
     let mut files: Vec<(PathBuf, String)> = vec![

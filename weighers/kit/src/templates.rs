@@ -33,19 +33,30 @@ const C: [TemplateFile; 4] = [
     part!("src/ebbtide_plugin.h", "c/ebbtide_plugin.h.in"),
     part!("src/ebbtide_plugin.c", "c/common.c.in"),
 ];
-const C_WEIGHER: [TemplateFile; 5] = [
+const C_WEIGHER: [TemplateFile; 7] = [
+    part!("src/ebbtide_plugin.c", "c/numbers.c.in"),
+    part!("src/ebbtide_plugin.c", "c/request.c.in"),
     part!("src/ebbtide_plugin.c", "c-weigher/export.c.in"),
     part!("src/score.h", "c-weigher/score.h.in"),
     part!("src/score.c", "c-weigher/score.c.in"),
     part!("src/plugin.c", "c-weigher/plugin.c.in"),
     part!("tests/test.c", "c-weigher/test.c.in"),
 ];
-const C_COST: [TemplateFile; 5] = [
+const C_COST: [TemplateFile; 6] = [
+    part!("src/ebbtide_plugin.c", "c/numbers.c.in"),
     part!("src/ebbtide_plugin.c", "c-cost/export.c.in"),
     part!("src/score.h", "c-cost/score.h.in"),
     part!("src/score.c", "c-cost/score.c.in"),
     part!("src/plugin.c", "c-cost/plugin.c.in"),
     part!("tests/test.c", "c-cost/test.c.in"),
+];
+const C_FILTER: [TemplateFile; 6] = [
+    part!("src/ebbtide_plugin.c", "c/request.c.in"),
+    part!("src/ebbtide_plugin.c", "c-filter/export.c.in"),
+    part!("src/score.h", "c-filter/score.h.in"),
+    part!("src/score.c", "c-filter/score.c.in"),
+    part!("src/plugin.c", "c-filter/plugin.c.in"),
+    part!("tests/test.c", "c-filter/test.c.in"),
 ];
 const GO: [TemplateFile; 7] = [
     part!("go.mod", "go/go.mod.in"),
@@ -56,7 +67,8 @@ const GO: [TemplateFile; 7] = [
     part!("ebbtide.go", "go/ebbtide.go.in"),
     part!("ebbtide_wasm.go", "go/ebbtide_wasm.go.in"),
 ];
-const GO_WEIGHER: [TemplateFile; 4] = [
+const GO_WEIGHER: [TemplateFile; 5] = [
+    part!("ebbtide_wasm.go", "go/request_wasm.go.in"),
     part!("ebbtide_wasm.go", "go-weigher/export.go.in"),
     part!("score.go", "go-weigher/score.go.in"),
     part!("plugin.go", "go-weigher/plugin.go.in"),
@@ -67,6 +79,13 @@ const GO_COST: [TemplateFile; 4] = [
     part!("score.go", "go-cost/score.go.in"),
     part!("plugin.go", "go-cost/plugin.go.in"),
     part!("plugin_test.go", "go-cost/test.go.in"),
+];
+const GO_FILTER: [TemplateFile; 5] = [
+    part!("ebbtide_wasm.go", "go/request_wasm.go.in"),
+    part!("ebbtide_wasm.go", "go-filter/export.go.in"),
+    part!("score.go", "go-filter/score.go.in"),
+    part!("plugin.go", "go-filter/plugin.go.in"),
+    part!("plugin_test.go", "go-filter/test.go.in"),
 ];
 const PYTHON: [TemplateFile; 2] = [
     part!("README.md", "python/README.md.in"),
@@ -92,7 +111,10 @@ const PYTHON_FILTER: [TemplateFile; 3] = [
     part!("tests/test_score.py", "python-filter/test_score.py.in"),
 ];
 
-/// The parts of a project. Filters have none of their own in C and Go.
+const C_REQUEST: &str = include_str!("../templates/c/request.h.in");
+const GO_REQUEST: &str = include_str!("../templates/go/request.go.in");
+
+/// The parts of a project.
 pub(crate) fn parts(language: Language, kind: ProjectKind) -> Vec<TemplateFile> {
     use ProjectKind::{CostModule, Filter, Weigher};
     let (common, own): (&[TemplateFile], &[TemplateFile]) = match (language, kind) {
@@ -106,8 +128,8 @@ pub(crate) fn parts(language: Language, kind: ProjectKind) -> Vec<TemplateFile> 
         (Language::Python, Filter) => (&PYTHON, &PYTHON_FILTER),
         (Language::Go, Weigher) => (&GO, &GO_WEIGHER),
         (Language::Go, CostModule) => (&GO, &GO_COST),
-        (Language::C, Filter) => (&C, &[]),
-        (Language::Go, Filter) => (&GO, &[]),
+        (Language::C, Filter) => (&C, &C_FILTER),
+        (Language::Go, Filter) => (&GO, &GO_FILTER),
     };
     common.iter().chain(own).copied().collect()
 }
@@ -121,14 +143,21 @@ pub(crate) fn ignored(language: Language) -> &'static str {
     }
 }
 
-/// The types of the contract that only one kind has, in languages where they are written by hand.
-pub(crate) fn types(language: Language, kind: ProjectKind) -> &'static str {
-    use ProjectKind::{CostModule, Weigher};
-    match (language, kind) {
-        (Language::C, Weigher) => include_str!("../templates/c-weigher/abi.h.in"),
-        (Language::C, CostModule) => include_str!("../templates/c-cost/abi.h.in"),
-        (Language::Go, Weigher) => include_str!("../templates/go-weigher/abi.go.in"),
-        (Language::Go, CostModule) => include_str!("../templates/go-cost/abi.go.in"),
-        _ => "",
-    }
+/// The types of the contract that a kind has, in languages where they are written by hand: those
+/// of a request, and the kind's own.
+pub(crate) fn types(language: Language, kind: ProjectKind) -> String {
+    use ProjectKind::{CostModule, Filter, Weigher};
+    let (of_request, own) = match (language, kind) {
+        (Language::C, Weigher) => (C_REQUEST, include_str!("../templates/c-weigher/abi.h.in")),
+        (Language::C, Filter) => (C_REQUEST, include_str!("../templates/c-filter/abi.h.in")),
+        (Language::C, CostModule) => ("", include_str!("../templates/c-cost/abi.h.in")),
+        (Language::Go, Weigher) => (
+            GO_REQUEST,
+            include_str!("../templates/go-weigher/abi.go.in"),
+        ),
+        (Language::Go, Filter) => (GO_REQUEST, include_str!("../templates/go-filter/abi.go.in")),
+        (Language::Go, CostModule) => ("", include_str!("../templates/go-cost/abi.go.in")),
+        (Language::Rust | Language::Python, _) => ("", ""),
+    };
+    format!("{of_request}{own}")
 }

@@ -9,22 +9,19 @@ use ebbtide_plugin_kit::{
 use std::fs;
 use std::path::PathBuf;
 
-fn project(name: &str, is_cost_module: bool, language: Language) -> NewProject {
+fn project(name: &str, kind: ProjectKind, language: Language) -> NewProject {
     NewProject {
         name: name.to_owned(),
-        kind: match is_cost_module {
-            true => ProjectKind::CostModule,
-            false => ProjectKind::Weigher,
-        },
+        kind,
         language,
     }
 }
 
 /// A project in a directory of its own.
-fn made(name: &str, is_cost_module: bool, language: Language) -> (tempfile::TempDir, PathBuf) {
+fn made(name: &str, kind: ProjectKind, language: Language) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let into = dir.path().join(name);
-    write(&project(name, is_cost_module, language), &into).unwrap();
+    write(&project(name, kind, language), &into).unwrap();
     (dir, into)
 }
 
@@ -38,19 +35,22 @@ fn outcome(checks: &[Check], name: &str) -> Option<CheckOutcome> {
 ///
 /// It is compiled once for all checks: compiling the 18 MB of Python without optimisation takes
 /// minutes on a busy machine.
-fn conforms(mut subject: Subject, is_cost_module: bool) -> Vec<Check> {
+fn conforms(mut subject: Subject, kind: ProjectKind) -> Vec<Check> {
     let checks = check(&subject).unwrap();
     assert_eq!(failures(&checks), Vec::<&Check>::new());
     assert!(outcome(&checks, "work").is_some(), "{checks:?}");
     refuses_a_misspelt_setting(&subject);
-    if !is_cost_module {
-        subject
-            .settings
-            .insert("floor".to_owned(), "much".to_owned());
+    let setting = match kind {
+        ProjectKind::Weigher => Some(("floor", "it has to be a number above 0")),
+        ProjectKind::Filter => Some(("most", "it has to be a number from 0 to 100")),
+        ProjectKind::CostModule => None,
+    };
+    if let Some((name, says)) = setting {
+        subject.settings.insert(name.to_owned(), "much".to_owned());
         let refused = check(&subject).unwrap();
         let failed = failures(&refused);
         assert!(
-            failed.len() == 1 && failed[0].says.contains("it has to be a number above 0"),
+            failed.len() == 1 && failed[0].says.contains(says),
             "{refused:?}"
         );
     }
@@ -69,31 +69,36 @@ pub(crate) fn refuses_a_misspelt_setting(subject: &Subject) {
     );
 }
 
-fn a_new_project_in_c_works(name: &str, is_cost_module: bool) {
+fn a_new_project_in_c_works(name: &str, kind: ProjectKind) {
     packages("plugins-c");
-    let (_dir, into) = made(name, is_cost_module, Language::C);
+    let (_dir, into) = made(name, kind, Language::C);
     let said = run(&into, "make", &["test"]);
     assert!(said.contains("tests passed"), "{said}");
     let said = run(&into, "make", &[]);
     assert!(!said.contains("warning"), "{said}");
     let component = into.join(name).with_extension("wasm");
-    let checks = conforms(Subject::new(&component), is_cost_module);
+    let checks = conforms(Subject::new(&component), kind);
     // No clock, no sockets: its library brings in nothing that is not used.
     assert_eq!(outcome(&checks, "imports"), Some(CheckOutcome::Passed));
 }
 
 #[test]
 fn a_new_weigher_in_c_builds_passes_its_tests_and_the_kit() {
-    a_new_project_in_c_works("c_weigher", false);
+    a_new_project_in_c_works("c_weigher", ProjectKind::Weigher);
 }
 
 #[test]
 fn a_new_cost_module_in_c_builds_passes_its_tests_and_the_kit() {
-    a_new_project_in_c_works("c_cost", true);
+    a_new_project_in_c_works("c_cost", ProjectKind::CostModule);
 }
 
-fn a_new_project_in_python_works(name: &str, is_cost_module: bool) {
-    let (_dir, into) = made(name, is_cost_module, Language::Python);
+#[test]
+fn a_new_filter_in_c_builds_passes_its_tests_and_the_kit() {
+    a_new_project_in_c_works("c_filter", ProjectKind::Filter);
+}
+
+fn a_new_project_in_python_works(name: &str, kind: ProjectKind) {
+    let (_dir, into) = made(name, kind, Language::Python);
     let requirements = fs::read_to_string(into.join("requirements.txt")).unwrap();
     let programs = environment("python", &requirements);
     let said = run(
@@ -105,10 +110,10 @@ fn a_new_project_in_python_works(name: &str, is_cost_module: bool) {
     );
     assert!(said.contains("OK"), "{said}");
     // The commands of its README, but for where the environment lies.
-    let world = if is_cost_module {
-        "cost-plugin"
-    } else {
-        "weigher-plugin"
+    let world = match kind {
+        ProjectKind::Weigher => "weigher-plugin",
+        ProjectKind::CostModule => "cost-plugin",
+        ProjectKind::Filter => "filter-plugin",
     };
     let command = format!("-d wit -w {world} componentize plugin -p src -o {name}.wasm");
     let readme = fs::read_to_string(into.join("README.md")).unwrap();
@@ -117,28 +122,33 @@ fn a_new_project_in_python_works(name: &str, is_cost_module: bool) {
     let words: Vec<&str> = command.split(' ').collect();
     run(&into, componentize.to_str().unwrap(), &words);
     let component = into.join(name).with_extension("wasm");
-    conforms(Subject::new(&component), is_cost_module);
+    conforms(Subject::new(&component), kind);
 }
 
 #[test]
 fn a_new_weigher_in_python_builds_passes_its_tests_and_the_kit() {
-    a_new_project_in_python_works("python_weigher", false);
+    a_new_project_in_python_works("python_weigher", ProjectKind::Weigher);
 }
 
 #[test]
 fn a_new_cost_module_in_python_builds_passes_its_tests_and_the_kit() {
-    a_new_project_in_python_works("python_cost", true);
+    a_new_project_in_python_works("python_cost", ProjectKind::CostModule);
 }
 
-fn a_new_project_in_go_works(name: &str, is_cost_module: bool) {
-    let (_dir, into) = made(name, is_cost_module, Language::Go);
+#[test]
+fn a_new_filter_in_python_builds_passes_its_tests_and_the_kit() {
+    a_new_project_in_python_works("python_filter", ProjectKind::Filter);
+}
+
+fn a_new_project_in_go_works(name: &str, kind: ProjectKind) {
+    let (_dir, into) = made(name, kind, Language::Go);
     let programs = environment("go", crate::installed::GO);
     let go = format!("GO={}", programs.join("go").display());
     let said = run(&into, "make", &["test", &go]);
     assert!(said.contains("ok"), "{said}");
     run(&into, "make", &[&go]);
     let component = into.join(name).with_extension("wasm");
-    let checks = conforms(Subject::new(&component), is_cost_module);
+    let checks = conforms(Subject::new(&component), kind);
     // No clock either, though Go's runtime begins with a look at one.
     assert_eq!(outcome(&checks, "imports"), Some(CheckOutcome::Passed));
     let source = fs::read_to_string(into.join("tools/wasi.wat")).unwrap();
@@ -150,19 +160,28 @@ fn a_new_project_in_go_works(name: &str, is_cost_module: bool) {
 
 #[test]
 fn a_new_weigher_in_go_builds_passes_its_tests_and_the_kit() {
-    a_new_project_in_go_works("go_weigher", false);
+    a_new_project_in_go_works("go_weigher", ProjectKind::Weigher);
 }
 
 #[test]
 fn a_new_cost_module_in_go_builds_passes_its_tests_and_the_kit() {
-    a_new_project_in_go_works("go_cost", true);
+    a_new_project_in_go_works("go_cost", ProjectKind::CostModule);
+}
+
+#[test]
+fn a_new_filter_in_go_builds_passes_its_tests_and_the_kit() {
+    a_new_project_in_go_works("go_filter", ProjectKind::Filter);
 }
 
 #[test]
 fn no_project_leaves_anything_open() {
     for language in [Language::Rust, Language::C, Language::Go, Language::Python] {
-        for is_cost_module in [false, true] {
-            let project = project("whole", is_cost_module, language);
+        for kind in [
+            ProjectKind::Weigher,
+            ProjectKind::CostModule,
+            ProjectKind::Filter,
+        ] {
+            let project = project("whole", kind, language);
             for (path, text) in files(&project).unwrap() {
                 // A name between double braces; Go and C have other ones there.
                 let open = text.split("{{").skip(1).any(|rest| {

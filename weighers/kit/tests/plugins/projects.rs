@@ -67,25 +67,6 @@ fn a_new_filter_builds_passes_its_tests_and_the_kit() {
 }
 
 #[test]
-fn filters_have_templates_in_rust_and_python_only() {
-    let dir = tempfile::tempdir().unwrap();
-    for (language, is_there) in [
-        (Language::Rust, true),
-        (Language::Python, true),
-        (Language::C, false),
-        (Language::Go, false),
-    ] {
-        let project = NewProject {
-            language,
-            ..project("quiet", ProjectKind::Filter)
-        };
-        let into = dir.path().join(format!("{language:?}"));
-        assert_eq!(write(&project, &into).is_ok(), is_there, "{language:?}");
-        assert_eq!(into.exists(), is_there);
-    }
-}
-
-#[test]
 fn a_weigher_that_looks_at_the_order_of_hosts_is_found() {
     let dir = tempfile::tempdir().unwrap();
     let into = dir.path().join("kit_order");

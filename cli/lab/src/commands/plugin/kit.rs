@@ -18,9 +18,6 @@ fn refused(error: &KitError) -> CliError {
         KitError::Io { .. } => "name a file that can be read, or a place that can be written to",
         KitError::Exists(_) => "choose another name, or another place with --into",
         KitError::Name(_) => "for example: ebbtide-lab plugin new spread_racks",
-        KitError::NoTemplate => {
-            "for example: ebbtide-lab plugin new --kind filter --lang rust NAME"
-        }
         KitError::Service(_) => "start the service, or look at --address and --plugin",
         KitError::Plugin(_) | KitError::Failed(_) => {
             "`ebbtide-lab plugin check FILE` says what is wrong with it"
