@@ -10,15 +10,19 @@
 //! code runs unchanged over it, with answers that get lost, requests that are not heard, and other
 //! writers in between.
 //!
+//! [`PlacementProcess`] is the real Placement, for tests that compare with it.
+//!
 //! Not modelled: nested providers, shared providers, several request groups, reshaping, policies.
 //! What is not modelled is answered with 501.
 
 mod allocations;
 mod candidates;
 mod model;
+mod process;
 mod providers;
 mod transport;
 
 pub use allocations::Flight;
 pub use model::{Inventory, Model, ModelConsumer, ModelRequest, ModelResponse, Provider, Version};
+pub use process::PlacementProcess;
 pub use transport::{InProcess, RecordedRequest, ScriptedStep, TransportFault};

@@ -1,8 +1,7 @@
 //! Random requests, answered by the model and by the real Placement alike.
 
 use crate::generator::{RecordedRequest, sequence};
-use crate::oracle::Oracle;
-use ebbtide_placement_model::{Model, ModelRequest};
+use ebbtide_placement_model::{Model, ModelRequest, PlacementProcess};
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -49,12 +48,12 @@ fn the_model_answers_as_a_real_placement_that_runs_beside_it() {
     // Other seeds in each build; the failure names the one.
     let first = 1_000 + u64::from(std::process::id()) % 100_000;
     let mut met = BTreeMap::new();
-    let mut oracle = Oracle::start();
+    let mut oracle = PlacementProcess::start().expect("a Placement");
     for seed in first..first + 5 {
-        oracle.ask(&json!({"reset": true}));
+        oracle.ask(&json!({"reset": true})).expect("an answer");
         let mut model = Model::new();
         for asked in sequence(seed, LENGTH) {
-            let theirs = oracle.ask(&asked.line());
+            let theirs = oracle.ask(&asked.line()).expect("an answer");
             let ours = model.ask(asked.request());
             let ours = json!({"status": ours.status, "body": ours.body});
             let mut line = asked.line();
@@ -70,13 +69,14 @@ fn the_model_answers_as_a_real_placement_that_runs_beside_it() {
 #[test]
 #[ignore = "writes tests/recorded"]
 fn record() {
-    let mut oracle = Oracle::start();
+    let mut oracle = PlacementProcess::start().expect("a Placement");
     let mut lines: Vec<Value> = Vec::new();
     for seed in RECORDED_SEEDS {
-        oracle.ask(&json!({"reset": true}));
+        oracle.ask(&json!({"reset": true})).expect("an answer");
         lines.push(json!({"reset": true}));
         for asked in sequence(seed, LENGTH) {
-            lines.push(recorded(&asked, oracle.ask(&asked.line())));
+            let answer = oracle.ask(&asked.line()).expect("an answer");
+            lines.push(recorded(&asked, answer));
         }
     }
     let mut gz = GzEncoder::new(Vec::new(), Compression::best());

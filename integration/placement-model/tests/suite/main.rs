@@ -4,4 +4,3 @@
 mod concurrent_writes;
 mod conformance;
 mod generator;
-mod oracle;

@@ -2,47 +2,20 @@
 //! it as the scheduler reads it.
 
 use ebbtide_nova_cloud::{Cloud, Consumer, Inventory, ProviderFacts, ProviderSnapshot};
+use ebbtide_placement_model::PlacementProcess;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use uuid::Uuid;
 
-/// The script of the conformance tests of `ebbtide-placement-model`.
-const SCRIPT: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../../integration/placement-model/oracle/placement_server.py"
-);
-
-pub struct RealPlacement {
-    child: Child,
-    to: ChildStdin,
-    from: BufReader<ChildStdout>,
-}
+pub struct RealPlacement(PlacementProcess);
 
 impl RealPlacement {
     pub fn start() -> Self {
-        let mut child = Command::new("/usr/bin/python3")
-            .arg(SCRIPT)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("/usr/bin/python3 starts");
-        let to = child.stdin.take().unwrap();
-        let from = BufReader::new(child.stdout.take().unwrap());
-        Self { child, to, from }
+        Self(PlacementProcess::start().expect("a Placement"))
     }
 
     fn line(&mut self, line: &Value) -> Value {
-        let said = writeln!(self.to, "{line}").and_then(|()| self.to.flush());
-        let mut answer = String::new();
-        let heard = said.and_then(|()| self.from.read_line(&mut answer));
-        assert!(
-            heard.is_ok_and(|bytes| bytes > 0),
-            "the real Placement has ended; it needs Debian's python3-placement: \
-             `bash devstack/lib/packages.sh placement`"
-        );
-        serde_json::from_str(&answer).expect("an answer")
+        self.0.ask(line).expect("an answer")
     }
 
     /// Removes everything but the standard classes and traits.
@@ -163,13 +136,6 @@ impl RealPlacement {
             truth.push(snapshot);
         }
         truth
-    }
-}
-
-impl Drop for RealPlacement {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
