@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """The results of Tempest on an empty cloud and on a full one beside each other, as Markdown. Ends
-with 1 when a test's result differs.
+with 1 when a test's result differs or a test has none.
 
 Usage: tempest_table.py EMPTY.json FULL.json     (of tempest_results.py)
 """
@@ -44,6 +44,12 @@ def differences(empty, full):
     return [one for one in found if one[1] != one[2]]
 
 
+def unfinished(empty, full):
+    """Tests without a result on both clouds. Equal as they are, they say nothing."""
+    both = set(empty) & set(full)
+    return sorted(one for one in both if result(empty, one) == result(full, one) == 'missing')
+
+
 def reasons(results):
     """Why tests were skipped, and how many for each reason."""
     skipped = (one for one in results.values() if one['result'] == 'skipped')
@@ -69,6 +75,11 @@ def table(empty, full):
     for test, before, after in differ:
         said = last_line((full if after == 'failed' else empty).get(test, {}))
         yield '- `%s`: %s on the empty cloud, %s on the full one: %s' % (test, before, after, said)
+    none = unfinished(empty, full)
+    if none:
+        yield ''
+        yield 'Without a result on both clouds: %d' % len(none)
+        yield from ('- `%s`' % test for test in none)
     both = [test for test in sorted(empty)
             if result(empty, test) == result(full, test) == 'failed']
     if both:
@@ -87,7 +98,7 @@ def main():
             both.append(json.load(file))
     empty, full = both
     print('\n'.join(table(empty, full)))
-    return 1 if differences(empty, full) else 0
+    return 1 if differences(empty, full) or unfinished(empty, full) or not empty else 0
 
 
 if __name__ == '__main__':

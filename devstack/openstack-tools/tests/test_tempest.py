@@ -96,6 +96,13 @@ class Table(unittest.TestCase):
             text = '\n'.join(tempest_table.table(self.EMPTY, full))
             self.assertIn('`a`: passed on the empty cloud, %s on the full one' % result, text)
 
+    def test_a_test_without_a_result_on_both_clouds_is_named(self):
+        lost = dict(self.EMPTY, a={'result': 'missing', 'reason': ''})
+        self.assertEqual(tempest_table.unfinished(lost, lost), ['a'])
+        self.assertEqual(tempest_table.unfinished(lost, self.EMPTY), [])
+        text = '\n'.join(tempest_table.table(lost, lost))
+        self.assertIn('Without a result on both clouds: 1\n- `a`', text)
+
     def test_a_test_of_one_run_only_is_a_difference(self):
         full = {name: one for name, one in self.EMPTY.items() if name != 'c'}
         for before, after, change in ((self.EMPTY, full, ('c', 'skipped', 'missing')),
