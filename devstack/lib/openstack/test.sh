@@ -19,7 +19,7 @@ _stack_test_usage() { cat <<X
   console        not part of the default: the console in Chromium, with Keystone's tokens: every view, a preemption while it is
                  watched, what a tenant does not see; needs ./console/build before the programs are built
   guests         not part of the default: real guests on QEMU by Nova's libvirt driver, in a cloud of its own; a victim reads its
-                 notice inside the guest, another hibernates and comes back (root, Debian's release)
+                 notice inside the guest, others stop or hibernate and come back (root, Debian's release)
   horizon        not part of the default: our panels in Debian's Horizon and in the newest one, in Chromium: launch dialogue, notice,
                  early release, capacity, German; below / and below a folder
   same-original  not part of the default: the first with nova-scheduler twice; what differs then is chance or haste, not ours
