@@ -2,7 +2,12 @@
 # A second cell beside the first: a database, a virtual host of RabbitMQ, a conductor and one
 # compute of its own.
 
+# The number of its compute: the one after those of the first cell.
+_stack_cell2_n() { echo $(($(_stack_computes) + 1)); }
+
 stack_second_cell() {
+    local n
+    n=$(_stack_cell2_n)
     local transport="rabbit://nova:nova@127.0.0.1:$port_amqp/cell2"
     {
         echo 'create database nova_cell2 character set utf8; use nova_cell2;'
@@ -17,13 +22,13 @@ stack_second_cell() {
     { cat "$stack_etc/cell2-compute.conf"; printf '[database]\nconnection = %s\n' "$(_stack_cell2_db)"; } > "$stack_etc/cell2.conf"
     stack_start nova-conductor-2 "$stack_bin/nova-conductor" --config-file "$stack_etc/nova.conf" --config-file "$stack_etc/cell2.conf" \
         --log-file "$stack_log/nova-conductor-2.log"
-    _stack_compute_conf 4 > "$stack_etc/nova-compute-4.conf"
-    cat "$stack_etc/cell2-compute.conf" >> "$stack_etc/nova-compute-4.conf"
-    mkdir -p "$stack_var/nova/instances-4" "$stack_var/nova/compute-4"
-    stack_start_compute 4 8:18700:180
+    _stack_compute_conf "$n" > "$stack_etc/nova-compute-$n.conf"
+    cat "$stack_etc/cell2-compute.conf" >> "$stack_etc/nova-compute-$n.conf"
+    mkdir -p "$stack_var/nova/instances-$n" "$stack_var/nova/compute-$n"
+    stack_start_compute "$n" 8:18700:180
     "$stack_bin/nova-manage" --config-file "$stack_etc/nova.conf" cell_v2 create_cell --name cell2 --transport-url "$transport" \
         --database_connection "$(_stack_cell2_db)" > "$stack_log/cell2.out" 2>&1
-    stack_wait_for 90 'the compute of the second cell' nova-compute-4 stack_second_cell_reports
+    stack_wait_for 240 'the compute of the second cell' "nova-compute-$n" stack_second_cell_reports
     "$stack_bin/nova-manage" --config-file "$stack_etc/nova.conf" cell_v2 discover_hosts >> "$stack_log/cell2.out" 2>&1
 }
 
@@ -39,7 +44,7 @@ stack_cell2_database() {
 
 stack_second_cell_reports() {
     [ "$(stack_sql -N -e "select count(*) from nova_cell2.compute_nodes c, placement.inventories i, placement.resource_providers p
-        where c.host = 'compute4' and p.name = c.host and i.resource_provider_id = p.id")" -ge 3 ]
+        where c.host = 'compute$(_stack_cell2_n)' and p.name = c.host and i.resource_provider_id = p.id")" -ge 3 ]
 }
 
 # stack_cell2 --disable|--enable: whether boots may go there.
@@ -52,15 +57,17 @@ stack_cell2() {
 
 # Ends it and takes it out of Nova and Placement with all that it has left; it must be empty.
 stack_second_cell_ends() {
-    stack_stop nova-compute-4
+    local n
+    n=$(_stack_cell2_n)
+    stack_stop "nova-compute-$n"
     stack_stop nova-conductor-2
     stack_sql -e "use nova_api; set foreign_key_checks = 0;
         set @cell = (select id from cell_mappings where name = 'cell2');
         delete from instance_mappings where cell_id = @cell; delete from host_mappings where cell_id = @cell; delete from cell_mappings where id = @cell;
         use placement;
-        delete i from inventories i join resource_providers p on p.id = i.resource_provider_id where p.name = 'compute4';
-        delete t from resource_provider_traits t join resource_providers p on p.id = t.resource_provider_id where p.name = 'compute4';
-        delete from resource_providers where name = 'compute4';
+        delete i from inventories i join resource_providers p on p.id = i.resource_provider_id where p.name = 'compute$n';
+        delete t from resource_provider_traits t join resource_providers p on p.id = t.resource_provider_id where p.name = 'compute$n';
+        delete from resource_providers where name = 'compute$n';
         drop database nova_cell2; drop user cell2@'127.0.0.1'"
     stack_rabbitctl delete_vhost cell2
 }

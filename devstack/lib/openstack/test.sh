@@ -9,7 +9,8 @@ _stack_test_usage() { cat <<X
                  and the databases at the end are compared field by field; a shadow beside nova-scheduler decides the same
   story          ours starts before all of Nova; three full hosts, six preemptible servers, normal requests that need their room
   bad-days       brokers, databases, APIs and schedulers die in the middle of it
-  cells          not part of the default: a second cell, learnt of by SIGHUP; boots and preemptions in both, and while one is disabled
+  cells          not part of the default: a second cell, learnt of by SIGHUP; boots and preemptions in both, while one is disabled,
+                 while its database is away; a server that moves to the other cell, where a victim leaves for it
   rotation       not part of the default: the passwords of ours at RabbitMQ, MariaDB and Keystone change under load; SIGHUP to
                  scheduler, shadow and agent, no request lost, wrong passwords refused
   batch          not part of the default: jobs, bags and workflows on servers of a tenant, by ebbtide-batch; then the same without
