@@ -44,6 +44,8 @@ impl Program {
     /// A file cannot be written.
     pub fn write(mut self, to: &Path) -> io::Result<()> {
         let name = self.name().to_owned();
+        // Completions build the command, `help` included.
+        let mut command = without_help(self.command.clone());
         let completions = to.join("completions").join(&name);
         fs::create_dir_all(&completions)?;
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
@@ -57,16 +59,21 @@ impl Program {
 
         let pages = to.join("man").join(&name);
         fs::create_dir_all(&pages)?;
-        self.command.build();
-        write_pages(&self.command, self.section, &pages)
+        command.build();
+        write_pages(&command, self.section, &pages)
     }
+}
+
+/// The command and its own commands without `help`, which says the same as the pages.
+fn without_help(command: Command) -> Command {
+    let command = command.disable_help_subcommand(true);
+    command.mut_subcommands(without_help)
 }
 
 /// The page of a command and those of its own commands.
 fn write_pages(command: &Command, section: &str, to: &Path) -> io::Result<()> {
     for sub in command.get_subcommands() {
-        // `help` says the same as the pages.
-        if !sub.is_hide_set() && sub.get_name() != "help" {
+        if !sub.is_hide_set() {
             write_pages(sub, section, to)?;
         }
     }
