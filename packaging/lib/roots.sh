@@ -6,7 +6,7 @@ roots_dir=$(realpath -m -- "${CARGO_TARGET_DIR:-target}")/packaging-roots
 
 # What an operator has before Ebbtide: broker, database and the openstack command; and what the
 # tests look with.
-roots_packages=systemd,systemd-sysv,dbus,rabbitmq-server,mariadb-server,python3-openstackclient,curl,procps,iproute2,passwd,init-system-helpers,man-db,bash-completion,zsh,fish
+roots_packages=systemd,systemd-sysv,dbus,rabbitmq-server,mariadb-server,python3-openstackclient,curl,procps,iproute2,passwd,init-system-helpers,man-db,mandoc,bash-completion,zsh,fish
 
 # root_make SUITE: the kept root, made anew when it is a week old or when its packages change.
 root_make() {
@@ -19,7 +19,8 @@ root_make() {
     mmdebstrap --quiet --mode=root --variant=apt --include="$roots_packages" \
         --customize-hook='echo node1 >"$1/etc/hostname"' \
         --customize-hook='printf "127.0.0.1 localhost\n127.0.1.1 node1\n" >"$1/etc/hosts"' \
-        --customize-hook='rm -f "$1/etc/systemd/system/multi-user.target.wants"/{rabbitmq-server,mariadb}.service' \
+        --customize-hook='rm -f "$1"/etc/systemd/system/multi-user.target.wants/rabbitmq-server.service' \
+        --customize-hook='rm -f "$1"/etc/systemd/system/multi-user.target.wants/mariadb.service' \
         --customize-hook='rm -f "$1/etc/resolv.conf"' \
         "$suite" "$root" http://deb.debian.org/debian >"$root.log" 2>&1 ||
         { tail -n 20 "$root.log" >&2; echo "packaging/test: mmdebstrap has failed for $suite" >&2; return 1; }

@@ -3,6 +3,8 @@
 # docs/operate/install.md shows print their commands.
 set -euo pipefail
 cd /root
+# shellcheck source=packaging/lib/installed.sh
+. ./installed.sh
 
 # Prints a command and runs it.
 shown() { printf '# %s\n' "$1"; eval "$1"; }
@@ -26,13 +28,15 @@ files() {
 }
 
 before() {
+    # The test's own texts have passwords in them.
+    chmod 700 /root
     files >/root/files.before
     getent passwd | cut -d: -f1 | sort >/root/users.before
     getent group | cut -d: -f1 | sort >/root/groups.before
 }
 
 install() { # DIRECTORY
-    shown "apt-get install -qq -y --allow-downgrades ./$1/ebbtide-*.deb >/root/apt.log 2>&1" || { cat /root/apt.log; return 1; }
+    shown "apt-get install -qq -y --allow-downgrades ./$1/{ebbtide-,python3-ebbtideclient}*.deb >/root/apt.log 2>&1" || { cat /root/apt.log; return 1; }
     local unit
     for unit in ebbtide-scheduler.service ebbtide-agent.service ebbtide-nova-scheduler.service ebbtide-batch.service; do
         [ "$(systemctl is-enabled "$unit" || true)" = disabled ] || fail "$unit is enabled"
@@ -40,10 +44,10 @@ install() { # DIRECTORY
     done
     [ "$(stat -c '%a %U' /etc/ebbtide/credentials/scheduler)" = "700 root" ] || fail "others can read credentials"
     local package
-    for package in $(dpkg-query -W -f '${Package}\n' 'ebbtide-*'); do
+    for package in $(dpkg-query -W -f '${Package}\n' 'ebbtide-*' 'python3-ebbtide*'); do
         [ -z "$(dpkg --verify "$package")" ] || { dpkg --verify "$package"; fail "dpkg --verify $package"; }
     done
-    man -w ebbtide-scheduler ebbtide-agent ebbtide ebbtide-batch >/dev/null
+    openstack preemptible server list --help | grep '^usage: openstack preemptible server list' >/dev/null || fail "openstack does not know preemptible"
 }
 
 # The documented configuration of a region on one machine, with the simulated hypervisor.
@@ -200,7 +204,7 @@ begin_load() {
 upgrade() { # DIRECTORY
     local began at
     began=$(cat /root/rounds) at=$SECONDS
-    shown "apt-get install -qq -y ./$1/ebbtide-*.deb >/root/apt.log 2>&1" || { cat /root/apt.log; return 1; }
+    shown "apt-get install -qq -y ./$1/{ebbtide-,python3-ebbtideclient}*.deb >/root/apt.log 2>&1" || { cat /root/apt.log; return 1; }
     echo "upgrade took $((SECONDS - at)) s, to $(dpkg-query -W -f '${Version}' ebbtide-scheduler)"
     enough() { [ -e /root/load.failed ] || [ "$(cat /root/rounds)" -ge $((began + 6)) ]; }
     until_true 240 enough
@@ -234,7 +238,7 @@ nova() {
     journalctl -q -o cat -u ebbtide-nova-scheduler | tail -n 2
     useradd --system nova
     mkdir /etc/nova
-    printf '[DEFAULT]\ntransport_url = rabbit://ebbtide:swordfish@127.0.0.1:5672/\n[database]\nconnection = mysql+pymysql://nova:x@127.0.0.1:3306/nova\n[api_database]\nconnection = mysql+pymysql://nova:x@127.0.0.1:3306/nova_api\n' >/etc/nova/nova.conf
+    printf '[DEFAULT]\ntransport_url = rabbit://ebbtide:marlinspike@127.0.0.1:5672/\n[database]\nconnection = mysql+pymysql://nova:x@127.0.0.1:3306/nova\n[api_database]\nconnection = mysql+pymysql://nova:x@127.0.0.1:3306/nova_api\n' >/etc/nova/nova.conf
     systemctl start --no-block ebbtide-nova-scheduler
     # The name that health checks look for; the process ends soon, and is started again.
     called() { pgrep -f '^nova-scheduler --config-file /etc/nova/nova.conf'; }
@@ -249,14 +253,21 @@ nova() {
 }
 
 purge() {
-    shown "apt-get purge -qq -y 'ebbtide-*' >/root/apt.log 2>&1" || { cat /root/apt.log; return 1; }
+    left >left
+    local sign
+    for sign in '^ebbtide-agent install ok' '^ebbtide-agent.service ' '^/etc/ebbtide$'; do
+        grep -q "$sign" left || { cat left; fail "what is there is not seen: $sign"; }
+    done
+    shown "apt-get purge -qq -y 'ebbtide-*' python3-ebbtideclient >/root/apt.log 2>&1" || { cat /root/apt.log; return 1; }
     rm -f /etc/ebbtide/scheduler-?.toml
     rmdir --ignore-fail-on-non-empty /etc/ebbtide 2>/dev/null || true
     files | diff /root/files.before - | grep '^>' | grep -v -e /etc/systemd/system/multi-user.target.wants/mariadb || true
     [ -z "$(files | diff /root/files.before - | grep '^>' || true)" ] || fail "purge leaves files"
     getent passwd | cut -d: -f1 | sort | diff /root/users.before - || fail "purge leaves a user"
     getent group | cut -d: -f1 | sort | diff /root/groups.before - || fail "purge leaves a group"
-    echo "nothing is left: no file, no user, no group"
+    left >left
+    [ ! -s left ] || { cat left; fail "purge leaves something"; }
+    echo "nothing is left: no file, no user, no group, no unit, no process"
 }
 
 "$@"
