@@ -65,6 +65,10 @@ interface Total {
   charged: string;
 }
 
+interface Hour {
+  charge: string;
+}
+
 describe("prices", () => {
   it("have a history, with those who had to leave and why", async () => {
     // Demand raises the price, and the normal server makes some of the others leave.
@@ -112,6 +116,16 @@ describe("prices", () => {
     await page.getByText(`Sum: ${sum}`).waitFor();
     expect(await page.locator("table.bills tbody tr").count()).toBe(totals.length);
     expect(micros).toBeGreaterThan(0);
+
+    await page.getByText("Hour by hour").click();
+    const rows = page.locator("table.hours tbody tr");
+    await rows.first().waitFor();
+    const list = ["billing", "hours", "--all-projects", "--from", "2020-01-01", "-o", "json"];
+    const hours = JSON.parse(region.program("ebbtide", ...list)) as Hour[];
+    expect(await rows.count()).toBe(Math.min(hours.length, 200));
+    const charges = await rows.evaluateAll((all) => all.map((row) => row.dataset["charge"]));
+    expect(charges).toEqual(hours.slice(0, 200).map((one) => one.charge));
+    expect(new Set(charges)).toContain("full");
     expect(wrong).toEqual([]);
     await close();
   });

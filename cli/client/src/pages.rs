@@ -102,6 +102,30 @@ pub async fn price_changes(
     }
 }
 
+/// All instance-hours that fit, the earliest first.
+///
+/// # Errors
+/// As [`servers`].
+pub async fn billed_hours(
+    region: &mut Region,
+    wanted: v1::ListBilledHoursRequest,
+) -> Result<Vec<v1::BilledHour>, ClientError> {
+    let mut all: Vec<v1::BilledHour> = Vec::new();
+    loop {
+        let request = v1::ListBilledHoursRequest {
+            limit: PAGE,
+            marker: all.last().map(|last| last.id.clone()).unwrap_or_default(),
+            ..wanted.clone()
+        };
+        let page = region.market.list_billed_hours(request).await?;
+        let page = page.into_inner().hours;
+        if page.is_empty() {
+            return Ok(all);
+        }
+        all.extend(page);
+    }
+}
+
 /// True for a server that its owner can use: neither being started nor being deleted.
 #[must_use]
 pub fn runs(server: &v1::Server) -> bool {

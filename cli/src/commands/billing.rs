@@ -1,18 +1,10 @@
-//! `ebbtide billing`: what each instance-hour was charged.
-//!
-//! Sums are the region's (`Market/ListBills`). Single hours are worked out from the lives and
-//! prices that the region has written down, by the same rule of `ebbtide-market`: the price is
-//! fixed when an hour begins, the last partial hour is free if the provider ends a preemptible
-//! instance, and charged in full if its owner does.
+//! `ebbtide billing`: what each instance-hour was charged. Hours and sums are the region's.
 
 use clap::{Args, Subcommand};
 use ebbtide_client::Region;
 use ebbtide_client::pages;
 use ebbtide_files::FileError;
-use ebbtide_market::PriceLine;
-use ebbtide_market::billing::{BillableLife, BilledHour, Charge, hours};
 use ebbtide_model::names::shown_cell;
-use ebbtide_model::{FlavorId, LifeEnd, Money, PricePoint, Timestamp};
 use ebbtide_proto::v1;
 use ebbtide_shell::Context;
 use ebbtide_shell::errors::CliError;
@@ -21,9 +13,13 @@ use ebbtide_shell::json::Json;
 use ebbtide_shell::output::{Listing, TableCell, number, text};
 use ebbtide_shell::render::{Tone, when};
 use ebbtide_shell::time_argument::{parse_time, rfc3339};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use time::OffsetDateTime;
+
+/// The reason of an hour whose price is not known any more.
+const PRICE_UNKNOWN: &str = "price-unknown";
+/// The reason of an hour that is free, because the provider ended it.
+const ENDED_BY_PROVIDER: &str = "ended-by-provider";
 
 const RULE: &str = "\
 The price of an hour is fixed when it begins. The last partial hour is free if the provider ends a
@@ -74,21 +70,6 @@ pub struct HoursFilter {
     pub to: Option<OffsetDateTime>,
 }
 
-/// An instance whose hours are billed.
-struct Instance {
-    id: String,
-    name: String,
-    project: String,
-    flavor: String,
-    billed: BillableLife,
-}
-
-/// An hour and whose it is.
-struct Row<'i> {
-    of: &'i Instance,
-    hour: BilledHour,
-}
-
 /// Does it.
 ///
 /// # Errors
@@ -107,22 +88,14 @@ async fn hours_of(
     which: &HoursFilter,
     csv: Option<PathBuf>,
 ) -> Result<(), CliError> {
-    let now = millis(context.output.now());
-    let instances = instances(context, &mut region, which).await?;
-    let lines = lines(&mut region, which.to).await?;
-    let (from, to) = (which.from.map(millis), which.to.map(millis));
-    let mut rows = Vec::new();
-    for of in &instances {
-        let all = hours(&of.billed, lines.get(&of.flavor), now);
-        let wanted = all.filter(|hour| {
-            from.is_none_or(|from| hour.from >= from) && to.is_none_or(|to| hour.from < to)
-        });
-        rows.extend(wanted.map(|hour| Row { of, hour }));
-    }
-    rows.sort_by(|a, b| (a.hour.from, &a.of.id).cmp(&(b.hour.from, &b.of.id)));
-    let unknown = rows
-        .iter()
-        .filter(|r| r.hour.charge == Charge::PriceUnknown);
+    let wanted = v1::ListBilledHoursRequest {
+        project_id: which.scope.project(context),
+        from: which.from.map(rfc3339).unwrap_or_default(),
+        before: which.to.map(rfc3339).unwrap_or_default(),
+        ..Default::default()
+    };
+    let rows = pages::billed_hours(&mut region, wanted).await?;
+    let unknown = rows.iter().filter(|row| row.charge == PRICE_UNKNOWN);
     say_unknown(context, unknown.count() as u64);
     let Some(path) = csv else {
         return show_hours(context, &rows);
@@ -140,107 +113,6 @@ fn say_unknown(context: &mut Context, hours: u64) {
     }
 }
 
-fn millis(at: OffsetDateTime) -> Timestamp {
-    Timestamp::from_millis(i64::try_from(at.unix_timestamp_nanos() / 1_000_000).unwrap_or(i64::MAX))
-}
-
-/// Prices over time, by flavor. What was published before the time counts, too: an hour has the
-/// last price before it.
-async fn lines(
-    region: &mut Region,
-    to: Option<OffsetDateTime>,
-) -> Result<BTreeMap<String, PriceLine>, CliError> {
-    let mut points: BTreeMap<String, Vec<PricePoint>> = BTreeMap::new();
-    let wanted = v1::ListPriceHistoryRequest {
-        before: to.map(rfc3339).unwrap_or_default(),
-        ..Default::default()
-    };
-    // The latest first; of two of one moment the later in the list counts.
-    for record in pages::price_changes(region, wanted)
-        .await?
-        .into_iter()
-        .rev()
-    {
-        let (Ok(at), Ok(price)) = (record.at.parse(), record.price.parse()) else {
-            continue;
-        };
-        let point = PricePoint {
-            flavor_id: FlavorId(uuid::Uuid::nil()),
-            flavor: record.flavor.clone(),
-            at,
-            price,
-            supply: record.supply,
-            demand: record.demand,
-        };
-        points.entry(record.flavor).or_default().push(point);
-    }
-    let lines = points.into_iter();
-    Ok(lines
-        .map(|(flavor, points)| (flavor, PriceLine::new(&points)))
-        .collect())
-}
-
-async fn instances(
-    context: &Context,
-    region: &mut Region,
-    which: &HoursFilter,
-) -> Result<Vec<Instance>, CliError> {
-    let project = which.scope.project(context);
-    let mut all = Vec::new();
-    let prices = region.market.list_prices(v1::ListPricesRequest {}).await?;
-    let prices = prices.into_inner().prices.into_iter();
-    let bases: BTreeMap<String, String> = prices.map(|p| (p.flavor, p.price_per_hour)).collect();
-    for server in pages::servers(region, &project).await? {
-        all.extend(running(&server, &bases));
-    }
-    let wanted = v1::ListLivesRequest {
-        project_id: project,
-        ended_from: which.from.map(rfc3339).unwrap_or_default(),
-        launched_before: which.to.map(rfc3339).unwrap_or_default(),
-        ..Default::default()
-    };
-    let lives = pages::lives(region, wanted).await?;
-    all.extend(lives.iter().filter_map(over));
-    Ok(all)
-}
-
-fn running(server: &v1::Server, bases: &BTreeMap<String, String>) -> Option<Instance> {
-    let launched_at = server
-        .launched_at
-        .parse()
-        .ok()
-        .filter(|_| pages::runs(server))?;
-    let base = bases.get(&server.flavor_name).and_then(|p| p.parse().ok());
-    Some(Instance {
-        id: server.id.clone(),
-        name: server.name.clone(),
-        project: server.project_id.clone(),
-        flavor: server.flavor_name.clone(),
-        billed: BillableLife {
-            launched_at,
-            ended: None,
-            preemptible: server.preemptible,
-            price_per_hour: base.unwrap_or_default(),
-        },
-    })
-}
-
-fn over(life: &v1::Life) -> Option<Instance> {
-    let end: LifeEnd = life.end.parse().ok()?;
-    Some(Instance {
-        id: life.server_id.clone(),
-        name: life.name.clone(),
-        project: life.project_id.clone(),
-        flavor: life.flavor.clone(),
-        billed: BillableLife {
-            launched_at: life.launched_at.parse().ok()?,
-            ended: Some((life.ended_at.parse().ok()?, end)),
-            preemptible: life.preemptible,
-            price_per_hour: life.price_per_hour.parse().ok()?,
-        },
-    })
-}
-
 const COLUMNS: [&str; 10] = [
     "project_id",
     "server_id",
@@ -254,43 +126,35 @@ const COLUMNS: [&str; 10] = [
     "charge",
 ];
 
-impl Row<'_> {
-    fn price(&self) -> String {
-        let known = self.hour.price;
-        known
-            .map(|price: Money| price.to_string())
-            .unwrap_or_default()
-    }
-
-    fn texts(&self) -> [String; 10] {
-        [
-            self.of.project.clone(),
-            self.of.id.clone(),
-            self.of.name.clone(),
-            self.of.flavor.clone(),
-            self.hour.number.to_string(),
-            self.hour.from.to_string(),
-            self.hour.to.to_string(),
-            self.price(),
-            self.hour.charged.to_string(),
-            self.hour.charge.as_str().to_owned(),
-        ]
-    }
-
-    fn json(&self) -> Json {
-        let texts = self.texts();
-        let pairs = COLUMNS
-            .into_iter()
-            .zip(texts)
-            .map(|(key, value)| match key {
-                "hour" => (key, Json::from(self.hour.number)),
-                _ => (key, Json::from(value.as_str())),
-            });
-        Json::object(pairs)
-    }
+fn texts(row: &v1::BilledHour) -> [String; 10] {
+    let number = row.hour.to_string();
+    [
+        &row.project_id,
+        &row.server_id,
+        &row.name,
+        &row.flavor,
+        &number,
+        &row.from,
+        &row.to,
+        &row.price,
+        &row.charged,
+        &row.charge,
+    ]
+    .map(Clone::clone)
 }
 
-fn write_csv(path: &Path, rows: &[Row<'_>]) -> Result<(), CliError> {
+fn hour_json(row: &v1::BilledHour) -> Json {
+    let pairs = COLUMNS
+        .into_iter()
+        .zip(texts(row))
+        .map(|(key, value)| match key {
+            "hour" => (key, Json::from(row.hour)),
+            _ => (key, Json::from(value.as_str())),
+        });
+    Json::object(pairs)
+}
+
+fn write_csv(path: &Path, rows: &[v1::BilledHour]) -> Result<(), CliError> {
     let failed = |error: csv::Error| {
         CliError::from(FileError::Write {
             path: path.to_owned(),
@@ -301,30 +165,30 @@ fn write_csv(path: &Path, rows: &[Row<'_>]) -> Result<(), CliError> {
     file.write_record(COLUMNS).map_err(failed)?;
     for row in rows {
         // None of its numbers is negative: whatever begins like a formula is a text.
-        let texts = row.texts();
+        let texts = texts(row);
         let cells = texts.iter().map(|text| shown_cell(text).into_owned());
         file.write_record(cells).map_err(failed)?;
     }
     file.flush().map_err(|error| failed(error.into()))
 }
 
-fn show_hours(context: &mut Context, rows: &[Row<'_>]) -> Result<(), CliError> {
+fn show_hours(context: &mut Context, rows: &[v1::BilledHour]) -> Result<(), CliError> {
     let now = context.output.now();
-    let row = |r: &Row<'_>| {
-        let tone = match r.hour.charge {
-            Charge::EndedByProvider => Tone::Good,
-            Charge::PriceUnknown => Tone::Bad,
-            Charge::Full | Charge::EndedByOwner => Tone::Plain,
+    let row = |r: &v1::BilledHour| {
+        let tone = match r.charge.as_str() {
+            ENDED_BY_PROVIDER => Tone::Good,
+            PRICE_UNKNOWN => Tone::Bad,
+            _ => Tone::Plain,
         };
         vec![
-            TableCell::new(&r.of.project),
-            TableCell::new(&r.of.name).value(&r.of.id),
-            TableCell::new(&r.of.flavor),
-            TableCell::new(r.hour.number),
-            when(&r.hour.from.to_string(), now),
-            TableCell::new(r.price()),
-            TableCell::new(r.hour.charged),
-            TableCell::new(r.hour.charge.as_str()).tone(tone),
+            TableCell::new(&r.project_id),
+            TableCell::new(&r.name).value(&r.server_id),
+            TableCell::new(&r.flavor),
+            TableCell::new(r.hour),
+            when(&r.from, now),
+            TableCell::new(&r.price),
+            TableCell::new(&r.charged),
+            TableCell::new(&r.charge).tone(tone),
         ]
     };
     context.output.listing(Listing {
@@ -339,7 +203,7 @@ fn show_hours(context: &mut Context, rows: &[Row<'_>]) -> Result<(), CliError> {
             text("charge", "Why"),
         ],
         rows: rows.iter().map(row).collect(),
-        json: Json::List(rows.iter().map(Row::json).collect()),
+        json: Json::List(rows.iter().map(hour_json).collect()),
         none: "no instance-hours",
     })
 }

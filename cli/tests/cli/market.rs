@@ -1,9 +1,10 @@
 //! Prices and bills.
 
 use crate::fake::Fake;
-use crate::run::{Ran, against};
+use crate::run::against;
 use ebbtide_proto::v1::{
-    Bill, FlavorPrice, Life, ListBillsRequest, ListBillsResponse, PriceRecord, Server,
+    Bill, BilledHour, FlavorPrice, Life, ListBilledHoursRequest, ListBillsRequest,
+    ListBillsResponse, PriceRecord, Server,
 };
 
 fn record(at: &str, price: &str) -> PriceRecord {
@@ -96,76 +97,73 @@ pub async fn region() -> Fake {
     fake
 }
 
-fn charged(ran: &Ran, server: &str) -> Vec<(String, String)> {
-    let json = ran.json();
-    let rows = json.as_array().unwrap().iter();
-    rows.filter(|row| row["server_id"] == server)
-        .map(|row| {
-            let text = |key: &str| row[key].as_str().unwrap().to_owned();
-            (text("charged"), text("charge"))
-        })
-        .collect()
+/// An hour of a server on 2026-11-20, as the region bills it.
+fn billed(server: &str, hour: u32, [from, to]: [&str; 2], price: &str, charge: &str) -> BilledHour {
+    let free = ["ended-by-provider", "price-unknown"].contains(&charge);
+    BilledHour {
+        id: format!("{from}.{server}"),
+        project_id: "default".into(),
+        server_id: server.into(),
+        name: format!("job-{server}"),
+        flavor: "spot.a".into(),
+        hour,
+        from: format!("2026-11-20T{from}:00Z"),
+        to: format!("2026-11-20T{to}:00Z"),
+        price: price.into(),
+        charged: if free { "0.00" } else { price }.into(),
+        charge: charge.into(),
+    }
 }
 
-#[tokio::test]
-async fn hours_cost_what_they_cost_when_they_began() {
+async fn region_with_hours() -> Fake {
     let fake = region().await;
-    let ran = against(&fake, &["billing", "hours", "-o", "json"]).await;
-    assert_eq!(ran.code, 0, "{}", ran.err);
-    let row = |charged: &str, charge: &str| (charged.to_owned(), charge.to_owned());
-    // 09:00 and 10:00 at 0.02, 11:00 at 0.031; the quarter of an hour from 12:00 on is free.
-    assert_eq!(
-        charged(&ran, "1"),
-        [
-            row("0.02", "full"),
-            row("0.02", "full"),
-            row("0.031", "full"),
-            row("0.00", "ended-by-provider")
-        ]
-    );
-    assert_eq!(
-        charged(&ran, "2"),
-        [row("0.031", "full"), row("0.031", "ended-by-owner")]
-    );
-    // Before there was a market it cost what the flavor said.
-    assert_eq!(
-        charged(&ran, "3"),
-        [row("0.10", "full"), row("0.02", "full")]
-    );
-    assert_eq!(charged(&ran, "4"), [row("0.10", "ended-by-owner")]);
-    // The hour that goes on is not there yet.
-    assert_eq!(
-        charged(&ran, "5"),
-        [row("0.05", "full"), row("0.05", "full")]
-    );
+    fake.with(|state| {
+        state.billed_hours = vec![
+            billed("1", 3, ["11:00", "12:00"], "0.031", "full"),
+            billed("2", 2, ["11:40", "11:50"], "0.031", "ended-by-owner"),
+            billed("1", 4, ["12:00", "12:15"], "0.02", "ended-by-provider"),
+        ];
+    });
+    fake
 }
 
+const HOURS: &str = "\
+project_id,server_id,name,flavor,hour,from,to,price,charged,charge
+default,1,job-1,spot.a,3,2026-11-20T11:00:00Z,2026-11-20T12:00:00Z,0.031,0.031,full
+default,2,job-2,spot.a,2,2026-11-20T11:40:00Z,2026-11-20T11:50:00Z,0.031,0.031,ended-by-owner
+default,1,job-1,spot.a,4,2026-11-20T12:00:00Z,2026-11-20T12:15:00Z,0.02,0.00,ended-by-provider
+";
+
 #[tokio::test]
-async fn sums_are_exact_and_files_have_every_hour() {
-    let fake = region().await;
+async fn hours_are_those_of_the_region_and_files_have_every_one() {
+    let fake = region_with_hours().await;
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("bill.csv");
     let path = path.to_str().unwrap();
-    let line = [
-        "billing",
-        "hours",
-        "--csv",
-        path,
-        "--from",
-        "2026-11-20T11:00:00Z",
-        "--to",
-        "2026-11-20T13:00:00Z",
-    ];
+    let period = "--from 2026-11-20T11:00:00Z --to 2026-11-20T13:00:00Z";
+    let mut line = vec!["billing", "hours", "--csv", path];
+    line.extend(period.split(' '));
     let ran = against(&fake, &line).await;
     assert_eq!(ran.code, 0, "{}", ran.err);
-    let text = std::fs::read_to_string(path).unwrap();
-    assert_eq!(
-        text,
-        "project_id,server_id,name,flavor,hour,from,to,price,charged,charge\n\
-         default,1,job-1,spot.a,3,2026-11-20T11:00:00Z,2026-11-20T12:00:00Z,0.031,0.031,full\n\
-         default,2,job-2,spot.a,2,2026-11-20T11:40:00Z,2026-11-20T11:50:00Z,0.031,0.031,ended-by-owner\n\
-         default,1,job-1,spot.a,4,2026-11-20T12:00:00Z,2026-11-20T12:15:00Z,0.02,0.00,ended-by-provider\n"
-    );
+    assert_eq!(std::fs::read_to_string(path).unwrap(), HOURS);
+    let asked = fake.with(|state| state.hours_asked.take()).unwrap();
+    let expected = ListBilledHoursRequest {
+        project_id: "default".into(),
+        from: "2026-11-20T11:00:00Z".into(),
+        before: "2026-11-20T13:00:00Z".into(),
+        limit: asked.limit,
+        ..Default::default()
+    };
+    assert_eq!(asked, expected);
+
+    let ran = against(&fake, &["billing", "hours", "-o", "json"]).await;
+    let json = ran.json();
+    assert_eq!(json.as_array().unwrap().len(), 3);
+    assert_eq!(json[1]["server_id"], "2");
+    assert_eq!(json[1]["hour"], 2);
+    assert_eq!(json[1]["price"], "0.031");
+    assert_eq!(json[2]["charged"], "0.00");
+    assert_eq!(json[2]["charge"], "ended-by-provider");
 }
 
 #[tokio::test]
@@ -201,8 +199,11 @@ async fn sums_are_those_of_the_region() {
 
 #[tokio::test]
 async fn an_hour_from_before_all_prices_says_so() {
-    let fake = region().await;
-    fake.with(|state| drop(state.price_history.remove(0)));
+    let fake = region_with_hours().await;
+    fake.with(|state| {
+        let unknown = billed("3", 1, ["07:30", "08:30"], "", "price-unknown");
+        state.billed_hours.push(unknown);
+    });
     let ran = against(&fake, &["billing", "hours"]).await;
     assert!(
         ran.err

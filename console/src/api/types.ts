@@ -228,6 +228,22 @@ export interface Bills {
   charged: string;
 }
 
+/** An hour of a server, and what it cost. */
+export interface BilledHour {
+  id: string;
+  project_id: string;
+  server_id: string;
+  name: string;
+  flavor: string;
+  /** Its number in the server's life, from 1. */
+  hour: number;
+  from: string;
+  /** Empty if it is not known any more. */
+  price: string;
+  charged: string;
+  charge: string;
+}
+
 export interface Advice {
   flavor: string;
   lives: number;

@@ -81,6 +81,12 @@ export const de: Text = {
     stopped: "vom Eigentümer angehalten",
     lost: "mit seinem Host verloren",
   },
+  charges: {
+    full: "lief die ganze Stunde",
+    "ended-by-owner": "vom Eigentümer beendet",
+    "ended-by-provider": "frei: vom Anbieter beendet",
+    "price-unknown": "frei: ihr Preis ist nicht aufgehoben",
+  },
   behaviour: {
     terminate: "beenden",
     stop: "anhalten",
@@ -340,6 +346,8 @@ export const de: Text = {
     chargedHours: "Stunden berechnet",
     freeHours: "Stunden frei",
     charged: "Berechnet",
+    hour: "Stunde",
+    hours: "Stunde für Stunde",
     sum: (charged) => `Summe: ${charged}`,
     unknownHours: (n) =>
       `${plural(n, "Stunde begann", "Stunden begannen")} vor den Preisen, die aufgehoben ` +

@@ -78,6 +78,13 @@ export const en = {
     stopped: "stopped by its owner",
     lost: "lost with its host",
   } as Record<string, string>,
+  /** Why an hour is charged as it is. */
+  charges: {
+    full: "ran the whole hour",
+    "ended-by-owner": "ended by its owner",
+    "ended-by-provider": "free: ended by the provider",
+    "price-unknown": "free: its price is not kept",
+  } as Record<string, string>,
   behaviour: {
     terminate: "terminate",
     stop: "stop",
@@ -337,6 +344,8 @@ export const en = {
     chargedHours: "Hours charged",
     freeHours: "Hours free",
     charged: "Charged",
+    hour: "Hour",
+    hours: "Hour by hour",
     sum: (charged: string) => `Sum: ${charged}`,
     unknownHours: (n: number) =>
       `${plural(n, "hour", "hours")} began before the prices that are kept: nothing is charged.`,

@@ -33,6 +33,6 @@ pub(super) fn run(bytes: &[u8]) {
         DeleteBudgetRequest AuditRequest GetServerRequest ListServersRequest DeleteServerRequest ReleaseServerRequest
         CreateServerGroupRequest ListServerGroupsRequest DeleteServerGroupRequest GetEvacuationRequest
         ListPluginsRequest AddPluginRequest RemovePluginRequest ChangePluginRequest ShadowReportRequest RecordRegionRequest
-        UseCostModuleRequest ListLivesRequest ListBillsRequest GetAdviceRequest
+        UseCostModuleRequest ListLivesRequest ListBillsRequest GetAdviceRequest ListBilledHoursRequest
         ReclaimHostRequest GetReclaimRequest ReturnHostRequest RemoveHostRequest ReadmitHostRequest ReconcileRequest);
 }

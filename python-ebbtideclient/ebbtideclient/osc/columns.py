@@ -41,12 +41,6 @@ def number(value: Any) -> str:
     return f"{float(value):.3f}".rstrip("0").rstrip(".")
 
 
-def money(amount: Any) -> str:
-    """An amount of money as the API writes it: 0.10, 0.024671."""
-    whole, _, decimals = f"{amount:.6f}".partition(".")
-    return f"{whole}.{decimals.rstrip('0'):0<2}"
-
-
 @dataclass(frozen=True)
 class Column:
     """A field of a record, and its title."""

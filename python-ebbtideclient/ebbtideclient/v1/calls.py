@@ -117,6 +117,13 @@ LIST_PRICE_HISTORY = Call(
 LIST_BILLS = Call(
     "listBills", "GET", "/bills", query=("project_id", "from", "before")
 )
+LIST_BILLED_HOURS = Call(
+    "listBilledHours",
+    "GET",
+    "/bills/hours",
+    query=("project_id", "from", "before", "limit", "marker"),
+    pages="hours",
+)
 LIST_LIVES = Call(
     "listLives",
     "GET",

@@ -129,6 +129,15 @@ class Client:
         """Sums by project and flavor."""
         return self._call(calls.LIST_BILLS, query=filters)["bills"]
 
+    def billed_hours(
+        self,
+        limit: int | None = None,
+        marker: str | None = None,
+        **filters: Any,
+    ) -> list[Record]:
+        """What each instance-hour was charged, the earliest first."""
+        return self._pages(calls.LIST_BILLED_HOURS, limit, marker, filters)
+
     def lives(
         self,
         limit: int | None = None,

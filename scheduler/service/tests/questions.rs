@@ -89,6 +89,9 @@ async fn ask(channel: &Channel, method: &str) -> Result<(), Status> {
             call!(market.list_price_history(v1::ListPriceHistoryRequest::default()))
         }
         "Market/ListBills" => call!(market.list_bills(v1::ListBillsRequest::default())),
+        "Market/ListBilledHours" => {
+            call!(market.list_billed_hours(v1::ListBilledHoursRequest::default()))
+        }
         "Market/GetAdvice" => call!(market.get_advice(v1::GetAdviceRequest {
             flavor: small,
             ..Default::default()

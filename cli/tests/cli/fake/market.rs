@@ -64,6 +64,32 @@ impl Market for Fake {
         })
     }
 
+    async fn list_billed_hours(
+        &self,
+        request: Request<ListBilledHoursRequest>,
+    ) -> Answer<ListBilledHoursResponse> {
+        let asked = request.into_inner();
+        self.with(|state| {
+            let after = match asked.marker.as_str() {
+                "" => 0,
+                marker => match state.billed_hours.iter().position(|hour| hour.id == marker) {
+                    Some(place) => place + 1,
+                    None => {
+                        return Err(refuse(Code::InvalidArgument, "EB-API-001", "no such hour"));
+                    }
+                },
+            };
+            if after == 0 {
+                state.hours_asked = Some(asked);
+            }
+            // Pages are short, so that a client that reads only the first page fails its test.
+            let page = state.billed_hours.iter().skip(after).take(2);
+            Ok(Response::new(ListBilledHoursResponse {
+                hours: page.cloned().collect(),
+            }))
+        })
+    }
+
     async fn get_advice(&self, request: Request<GetAdviceRequest>) -> Answer<GetAdviceResponse> {
         let asked = request.into_inner();
         self.with(|state| {

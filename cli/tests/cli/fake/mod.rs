@@ -45,6 +45,9 @@ pub struct State {
     pub price_history: Vec<PriceRecord>,
     pub bills: ListBillsResponse,
     pub bills_asked: Option<ListBillsRequest>,
+    pub billed_hours: Vec<BilledHour>,
+    /// The last request for a first page of them.
+    pub hours_asked: Option<ListBilledHoursRequest>,
     /// The answer to requests for advice, and the last request.
     pub advice: GetAdviceResponse,
     pub advice_asked: Option<GetAdviceRequest>,

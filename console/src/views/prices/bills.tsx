@@ -5,6 +5,7 @@ import { get, withQuery } from "../../api/client";
 import type { Bill, Bills } from "../../api/types";
 import { Reading, useLoad } from "../../parts/load";
 import { useLocale } from "../../text";
+import { BilledHours } from "./hours";
 
 /** The first day of this month and of the next one, in UTC as bills have it. */
 function thisMonth(): { from: string; before: string } {
@@ -45,7 +46,12 @@ export function BillsPanel() {
       </div>
       <Reading of={read} />
       {read.value !== null && read.value.bills.length === 0 && <p>{text.prices.noBills}</p>}
-      {read.value !== null && read.value.bills.length > 0 && <Rows bills={read.value} />}
+      {read.value !== null && read.value.bills.length > 0 && (
+        <>
+          <Rows bills={read.value} />
+          <BilledHours query={query} />
+        </>
+      )}
     </section>
   );
 }

@@ -9,7 +9,6 @@ from osc_lib.command import command
 
 from ebbtideclient.osc import columns, common
 from ebbtideclient.osc.columns import Column
-from ebbtideclient.v1 import billing
 
 HOURS = (
     Column("project_id", "Project ID"),
@@ -17,10 +16,10 @@ HOURS = (
     Column("server_id", "Server ID", long=True),
     Column("flavor", "Flavor"),
     Column("hour", "Hour"),
-    Column("began_at", "From"),
-    Column("ended_at", "To", long=True),
-    Column("price", "Price", shown=columns.money),
-    Column("charged", "Charged", shown=columns.money),
+    Column("from", "From"),
+    Column("to", "To", long=True),
+    Column("price", "Price"),
+    Column("charged", "Charged"),
     Column("charge", "Charge"),
 )
 TOTALS = (
@@ -56,16 +55,18 @@ class ListBill(command.Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         manager: Any = self.app.client_manager
         project_id = common.scope(manager, parsed_args)
-        begin, end = parsed_args.begin, parsed_args.end
+        which = {
+            "project_id": project_id,
+            "from": parsed_args.begin,
+            "before": parsed_args.end,
+        }
         if parsed_args.total:
-            which = {"project_id": project_id, "from": begin, "before": end}
             bills = manager.preemptible.bills(**which)
             self._warn(sum(int(bill["unknown_hours"]) for bill in bills))
             return columns.table(TOTALS, bills)
-        rows = billing.bill(manager.preemptible, project_id, begin, end)
-        self._warn(sum(row.charge == "price-unknown" for row in rows))
-        records = (vars(row) for row in rows)
-        return columns.table(HOURS, records, parsed_args.long)
+        hours = manager.preemptible.billed_hours(**which)
+        self._warn(sum(hour["charge"] == "price-unknown" for hour in hours))
+        return columns.table(HOURS, hours, parsed_args.long)
 
     def _warn(self, unknown: int) -> None:
         if unknown:

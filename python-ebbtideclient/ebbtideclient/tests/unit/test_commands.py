@@ -216,6 +216,44 @@ class TestBills(base.TestCase):
         self.assertIn("1 hours began before the prices", err)
 
 
+    def test_hours_are_the_api_s(self) -> None:
+        answer = region.example("listBilledHours")
+        (hour,) = answer["hours"]
+        hour.update(
+            server_id="s",
+            hour=3,
+            price="0.031",
+            charged="0.00",
+            charge="ended-by-provider",
+        )
+        unknown = {**hour, "price": "", "charge": "price-unknown"}
+        answer["hours"].append(unknown)
+        self.region.will_answer("listBilledHours", answer)
+        line = "bill list --all-projects --long --before 2026-11-02"
+        rows = self.rows(*line.split())
+        self.assertEqual(
+            [
+                ("s", 3, "0.031", "0.00", "ended-by-provider"),
+                ("s", 3, "", "0.00", "price-unknown"),
+            ],
+            [
+                (
+                    row["Server ID"],
+                    row["Hour"],
+                    row["Price"],
+                    row["Charged"],
+                    row["Charge"],
+                )
+                for row in rows
+            ],
+        )
+        self.assertEqual(
+            "2026-11-02T00:00:00Z", self.region.last()["query"]["before"]
+        )
+        _, _, err = self.openstack(*line.split())
+        self.assertIn("1 hours began before the prices", err)
+
+
 class TestServers(base.TestCase):
     def test_a_name_is_looked_up_among_those_that_are_gone(self) -> None:
         one = region.example("listServers")["servers"][0]

@@ -60,6 +60,7 @@ rules! {
     "/ebbtide.v1.Market/ListPrices" AnyRole;
     "/ebbtide.v1.Market/ListPriceHistory" AnyRole;
     "/ebbtide.v1.Market/ListBills" AnyRole;
+    "/ebbtide.v1.Market/ListBilledHours" AnyRole;
     // A tenant gets other tenants' lifetimes only in batches.
     "/ebbtide.v1.Market/GetAdvice" AnyRole;
 

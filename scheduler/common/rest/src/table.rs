@@ -196,6 +196,7 @@ pub const ROUTES: &[Route] = &[
     get("/v1/prices", "Market/ListPrices"),
     get("/v1/price-history", "Market/ListPriceHistory").page("prices", "id"),
     get("/v1/bills", "Market/ListBills"),
+    get("/v1/bills/hours", "Market/ListBilledHours").page("hours", "id"),
     get("/v1/advice", "Market/GetAdvice"),
 ];
 

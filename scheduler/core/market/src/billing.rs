@@ -75,25 +75,24 @@ pub fn hours<'l>(
     prices: Option<&'l PriceLine>,
     now: Timestamp,
 ) -> impl Iterator<Item = BilledHour> + 'l {
-    let until = life.ended.map_or(now, |(at, _)| at);
-    (1..=MOST_HOURS)
-        .map_while(move |number| {
-            let from = life
-                .launched_at
-                .plus(Seconds(HOUR.0.saturating_mul(number - 1)));
-            (from < until).then_some((number, from))
-        })
-        .filter_map(move |(number, from)| hour(life, prices, number, from, until))
+    (1..=MOST_HOURS).map_while(move |number| hour(life, prices, number, now))
 }
 
-fn hour(
+/// One of the [`hours`] of a life, by its number; `None` after the last one.
+#[must_use]
+pub fn hour(
     life: &BillableLife,
     prices: Option<&PriceLine>,
     number: u32,
-    from: Timestamp,
-    until: Timestamp,
+    now: Timestamp,
 ) -> Option<BilledHour> {
+    let until = life.ended.map_or(now, |(at, _)| at);
+    let before = HOUR.0.saturating_mul(number.saturating_sub(1));
+    let from = life.launched_at.plus(Seconds(before));
     let end = from.plus(HOUR);
+    if from >= until {
+        return None;
+    }
     let charge = match life.ended {
         _ if end <= until => Charge::Full,
         None => return None,

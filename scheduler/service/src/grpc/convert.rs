@@ -1,6 +1,6 @@
 //! Conversion of objects from the model to the wire. Each of their fields is set here only.
 
-use crate::bills::Bill;
+use crate::bills::{Bill, InstanceHour};
 use ebbtide_counterfactual::WithoutWeigher;
 use ebbtide_engine::{ClassUsage, HostSummary, PluginFailure};
 use ebbtide_live_plugins::ListedPlugin;
@@ -403,6 +403,23 @@ pub(super) fn bill(((project_id, flavor), bill): (&(String, String), &Bill)) -> 
         free_hours: bill.free_hours,
         unknown_hours: bill.unknown_hours,
         charged: bill.charged.to_string(),
+    }
+}
+
+pub(super) fn billed_hour(row: &InstanceHour) -> v1::BilledHour {
+    let InstanceHour { of, hour } = row;
+    v1::BilledHour {
+        id: row.key().to_string(),
+        project_id: of.project_id.clone(),
+        server_id: of.server_id.clone(),
+        name: of.name.clone(),
+        flavor: of.flavor.clone(),
+        hour: hour.number,
+        from: hour.from.to_string(),
+        to: hour.to.to_string(),
+        price: hour.price.map(|p| p.to_string()).unwrap_or_default(),
+        charged: hour.charged.to_string(),
+        charge: hour.charge.as_str().to_owned(),
     }
 }
 

@@ -4,7 +4,7 @@ use super::ApiHandlers;
 use super::request::{limit, optional, parsed};
 use super::{advice, convert};
 use crate::advice::AdviceFlavor;
-use crate::bills::{BilledHours, bills};
+use crate::bills::{BilledPeriod, HourKey, bills, instance_hours};
 use crate::error::ServiceError;
 use ebbtide_access::AccessError;
 use ebbtide_advice::Viewer;
@@ -103,7 +103,7 @@ impl Market for ApiHandlers {
     ) -> Result<Response<v1::ListBillsResponse>, Status> {
         let viewer = viewer(&request)?;
         let wire = request.into_inner();
-        let which = BilledHours {
+        let which = BilledPeriod {
             project_id: optional(wire.project_id),
             from: parsed("from", &wire.from)?,
             before: parsed("before", &wire.before)?,
@@ -115,6 +115,26 @@ impl Market for ApiHandlers {
         Ok(Response::new(v1::ListBillsResponse {
             bills: bills.iter().map(convert::bill).collect(),
             charged: charged.to_string(),
+        }))
+    }
+
+    async fn list_billed_hours(
+        &self,
+        request: Request<v1::ListBilledHoursRequest>,
+    ) -> Result<Response<v1::ListBilledHoursResponse>, Status> {
+        let viewer = viewer(&request)?;
+        let wire = request.into_inner();
+        let which = BilledPeriod {
+            project_id: optional(wire.project_id),
+            from: parsed("from", &wire.from)?,
+            before: parsed("before", &wire.before)?,
+        };
+        let after: Option<HourKey> = parsed("marker", &wire.marker)?;
+        let most = limit(wire.limit, ROWS, ROWS);
+        let now = ebbtide_runtime::clock::now();
+        let hours = instance_hours(&self.api, &viewer, &which, after, most, now).await?;
+        Ok(Response::new(v1::ListBilledHoursResponse {
+            hours: hours.iter().map(convert::billed_hour).collect(),
         }))
     }
 

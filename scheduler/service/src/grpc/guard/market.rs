@@ -62,6 +62,19 @@ impl Market for Guard {
         <ApiHandlers as Market>::list_bills(&self.handlers, request).await
     }
 
+    async fn list_billed_hours(
+        &self,
+        mut request: Request<v1::ListBilledHoursRequest>,
+    ) -> Result<Response<v1::ListBilledHoursResponse>, Status> {
+        let who = caller(&request)?;
+        let wire = request.get_mut();
+        wire.project_id = who
+            .project(&wire.project_id, "list billed hours")
+            .map_err(ServiceError::Access)?;
+        set_viewer(&mut request)?;
+        <ApiHandlers as Market>::list_billed_hours(&self.handlers, request).await
+    }
+
     async fn get_advice(
         &self,
         mut request: Request<v1::GetAdviceRequest>,
