@@ -120,6 +120,13 @@ def preemptible_flavors(request: Any) -> list[str]:
         flavor.name
         for flavor in flavors
         if strutils.bool_from_string(
-            flavor.extras.get("ebbtide:preemptible", "")
+            extra_specs(flavor).get("ebbtide:preemptible", "")
         )
     )
+
+
+def extra_specs(flavor: Any) -> Any:
+    """A flavor's extra specs, as Debian's Horizon or the newest has them."""
+    # The first look-up must not be novaclient's, which asks Nova again.
+    found = getattr(flavor, "extras", None)
+    return flavor.extra_specs if found is None else found

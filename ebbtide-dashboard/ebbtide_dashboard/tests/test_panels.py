@@ -16,6 +16,7 @@ from requests.packages.urllib3.connection import HTTPConnection
 from ebbtideclient.tests.unit import region
 from ebbtideclient.tests.unit.region import Region
 import ebbtide_dashboard
+from ebbtide_dashboard import api
 
 ROOT = Path(__file__).parents[3]
 MARKUP = "<script>alert('x')</script>"
@@ -205,6 +206,20 @@ class TextTest(helpers.TestCase):
                 capture_output=True,
             ).stdout
             self.assertEqual(made, (where / f"{domain}.mo").read_bytes())
+
+    def test_flavors_of_either_horizon_are_known_as_preemptible(self) -> None:
+        specs = {"ebbtide:preemptible": "true"}
+        old, new = mock.Mock(extras=specs), mock.Mock(extra_specs=specs)
+        old.name, new.name = "old", "new"
+        # Flavors of openstacksdk have no such attribute.
+        del new.extras
+        flavors = mock.patch.object(
+            horizon_api.nova, "flavor_list", return_value=[old, new]
+        )
+        with flavors:
+            self.assertEqual(
+                ["new", "old"], api.preemptible_flavors(mock.Mock())
+            )
 
     def test_the_version_is_that_of_the_scheduler(self) -> None:
         cargo = (ROOT / "Cargo.toml").read_text()

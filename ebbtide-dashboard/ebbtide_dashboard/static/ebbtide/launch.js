@@ -12,12 +12,28 @@
 
   function market(http) {
     var prices;
+    var specs;
     var advice = {};
     return { price: price, advise: advise, preemptible: preemptible };
 
     function preemptible(flavor) {
-      var word = String((flavor.extras || {})['ebbtide:preemptible'] || '').trim().toLowerCase();
+      var extras = flavor.extras || extrasOf(flavor.id) || {};
+      var word = String(extras['ebbtide:preemptible'] || '').trim().toLowerCase();
       return ['1', 't', 'true', 'on', 'y', 'yes'].indexOf(word) >= 0;
+    }
+
+    // The newest Horizon lists flavors without their extra specs in this dialogue.
+    function extrasOf(id) {
+      if (!specs) {
+        specs = {};
+        var query = { params: { is_public: true, get_extras: true } };
+        http.get('/api/nova/flavors/', query).then(function (answer) {
+          answer.data.items.forEach(function (item) { specs[item.id] = item.extras; });
+        }, function () {
+          // Without them nothing is marked, as without the dialogue's own list.
+        });
+      }
+      return specs[id];
     }
 
     function price(name) {
@@ -68,11 +84,7 @@
       add(ctrl.allocatedTableConfig.columns,
         '<div class="ebbtide-advice">{$ item.ebbtide.advise(item.name) $}</div>');
       scope.$watchCollection(function () { return ctrl.availableFlavorFacades; }, function (rows) {
-        rows.forEach(function (row) {
-          if (ebbtideMarket.preemptible(row)) {
-            row.ebbtide = ebbtideMarket;
-          }
-        });
+        rows.forEach(function (row) { row.ebbtide = ebbtideMarket; });
       });
     }
 
@@ -84,9 +96,9 @@
         id: 'ebbtide',
         title: gettext('Preemptible'),
         priority: 1,
-        template: '<span ng-if="item.ebbtide"><span class="label label-warning ebbtide-mark">' +
-          gettext('Preemptible') + '</span> {$ item.ebbtide.price(item.name) $}' + advice +
-          '</span>'
+        template: '<span ng-if="item.ebbtide.preemptible(item)">' +
+          '<span class="label label-warning ebbtide-mark">' + gettext('Preemptible') +
+          '</span> {$ item.ebbtide.price(item.name) $}' + advice + '</span>'
       });
     }
   }
