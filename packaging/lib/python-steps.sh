@@ -119,7 +119,8 @@ outer() { # SUITE
         mount -t proc proc "$2/root/proc"
         mount --bind /dev/null "$2/root/dev/null"
         exec chroot "$2/root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
-            DEBIAN_FRONTEND=noninteractive bash -c "cd /root && exec bash python-steps.sh --inside"' \
+            DEBIAN_FRONTEND=noninteractive \
+            bash -c "cd /root && exec bash python-steps.sh --inside"' \
         -- "$roots_dir/$1" "$scratch"
 }
 
