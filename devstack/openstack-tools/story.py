@@ -21,6 +21,7 @@ import devices
 import interruptions
 import probes
 import processes
+import restored
 from cloud import Refused, until
 from database import rows, run
 from feature_tour import every_feature_by_command
@@ -43,7 +44,7 @@ LONG = ['every_policy_of_a_group', 'slow_hypervisors', 'lives_that_end', 'advice
         'a_budget_protects_a_project', 'deleted_while_room_is_made', 'a_compute_that_no_cell_maps',
         'a_weigher_of_the_operator', 'a_ledger_that_comes_later', 'servers_that_come_back', 'a_command_beside_its_servers',
         'a_host_that_is_taken_back', 'every_preemptible_command', 'every_feature_by_command',
-        *(also.__name__ for also in interruptions.CHAPTERS + devices.CHAPTERS)]
+        *(also.__name__ for also in interruptions.CHAPTERS + devices.CHAPTERS + restored.CHAPTERS)]
 
 
 def chapter(function):
@@ -961,7 +962,7 @@ def a_ledger_that_comes_later(stage):
 chapter(a_host_that_is_taken_back)
 chapter(every_preemptible_command)
 chapter(every_feature_by_command)
-for also in interruptions.CHAPTERS + devices.CHAPTERS:
+for also in interruptions.CHAPTERS + devices.CHAPTERS + restored.CHAPTERS:
     chapter(also)
 
 

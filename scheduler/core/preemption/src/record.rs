@@ -278,6 +278,9 @@ pub struct Preemption {
 /// What the unique ids of [`Preemption::ahead_of_demand`] begin with.
 pub const HEADROOM_KEY: &str = "headroom ";
 
+/// The reason of what follows from a restored ledger.
+pub(crate) const RESTORED: &str = "the ledger was restored from a backup";
+
 /// The unique id of a turn. Of two, the later one is also the greater text.
 fn headroom_key(turn: u64) -> String {
     format!("{HEADROOM_KEY}{turn:020}")
@@ -357,6 +360,62 @@ impl Preemption {
         }
     }
 
+    /// The end of a server from which a swap without a record took allocations that others hold
+    /// now. `keeps` of the victim is what the swap has left to it.
+    #[must_use]
+    pub fn ending_lost_swap(id: Uuid, victim: Victim, now: Timestamp) -> Self {
+        Self::without_newcomers(id, EvacuationCause::Preemption, victim, now, now)
+    }
+
+    /// The withdrawal of a swap without a record: the victims run and get back what they had, and
+    /// `newcomers`, which are on no host, lose what they claimed. No agent knows an evacuation of
+    /// it, so the victims count as spared.
+    #[must_use]
+    pub fn returning_lost_swap(
+        id: Uuid,
+        host: &str,
+        newcomers: Vec<Newcomer>,
+        mut victims: Vec<Victim>,
+        now: Timestamp,
+    ) -> Self {
+        for victim in &mut victims {
+            victim.state = VictimState::Spared;
+        }
+        let cause = EvacuationCause::Preemption;
+        Self {
+            id,
+            cause,
+            reclaim_owner: None,
+            decision_id: None,
+            request_id: format!("lost {} on {host}", cause.as_str()),
+            unique_id: format!("lost {id}"),
+            planned_at: now,
+            state: PreemptionState::Withdrawing,
+            answerer: None,
+            reply_when: ReplyWhen::default(),
+            answered: true,
+            in_doubt: false,
+            unconfirmed: false,
+            caller_seen: None,
+            newcomers,
+            victims,
+            result: Value::Null,
+            reason: Some(RESTORED.to_owned()),
+            withdrawal: Some(WithdrawalReason::VictimsStay),
+            returned: false,
+            give_back_at: None,
+            give_back_refusals: 0,
+        }
+    }
+
+    /// Whether a swap has taken allocations from the victims. Servers that end for another cause
+    /// hold everything until they are gone. A preemption without newcomers is of a swap whose
+    /// record was lost.
+    #[must_use]
+    pub fn has_swap(&self) -> bool {
+        !self.newcomers.is_empty() || self.cause == EvacuationCause::Preemption
+    }
+
     /// True if the victims leave for the owner of their host.
     #[must_use]
     pub fn is_reclaim(&self) -> bool {
@@ -374,7 +433,7 @@ impl Preemption {
                 ..
             }
         );
-        self.newcomers.is_empty() && stopped && !victim.released
+        !self.has_swap() && stopped && !victim.released
     }
 
     /// Whether an agent follows a notice of an earlier record about one of the victims. That record

@@ -3,12 +3,10 @@
 //! The record is of an earlier time than Nova and Placement. What they have decides how it ends: a
 //! step that the record still has to do may have been done, undone or overtaken since.
 
+use super::record::RESTORED;
 use super::{Preemption, PreemptionPolicy, PreemptionState, VictimState, WithdrawalReason};
 use ebbtide_model::Timestamp;
 use ebbtide_model::message::EvacuationEnd;
-
-/// The reason of preemptions that end because their ledger was restored.
-const REASON: &str = "the ledger was restored from a backup";
 
 /// Where a victim of a restored record is now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,7 +86,7 @@ impl Preemption {
             }
         }
         // A caller that waits all the same gets another plan.
-        self.withdraw(WithdrawalReason::VictimsStay, REASON, now, policy);
+        self.withdraw(WithdrawalReason::VictimsStay, RESTORED, now, policy);
         RestoredEnd::Withdrawn
     }
 }

@@ -78,6 +78,29 @@ pub(crate) fn believed_resources(
     resources
 }
 
+/// The least that a server of a flavor holds in Placement, over all of its providers: what the
+/// flavor itself and its numbered groups (`resources1:VGPU`, `resources_GPU:VGPU`) ask for.
+#[must_use]
+pub fn least_resources(flavor: &Flavor, boots_from_volume: bool) -> BTreeMap<String, u64> {
+    let mut resources = believed_resources(flavor, boots_from_volume);
+    let specs = flavor.extra_specs.iter().flat_map(|specs| specs.iter());
+    for (key, value) in specs {
+        let grouped = key
+            .strip_prefix("resources")
+            .and_then(|k| k.split_once(':'));
+        let Some((_, class)) = grouped.filter(|(suffix, _)| !suffix.is_empty()) else {
+            continue;
+        };
+        if let Ok(amount) = value.trim().parse::<u64>()
+            && amount > 0
+        {
+            let sum = resources.entry(class.to_owned()).or_default();
+            *sum = sum.saturating_add(amount);
+        }
+    }
+    resources
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,6 +144,27 @@ mod tests {
             ("resources:CUSTOM_X", "4"),
         ]);
         assert_eq!(told(&odd, false), "CUSTOM_X=4 MEMORY_MB=2000 PCPU=2");
+    }
+
+    #[test]
+    fn groups_of_a_flavor_count_beside_what_it_asks_for_itself() {
+        let grouped = flavor(&[
+            ("resources:VCPU", "0"),
+            ("resources1:VCPU", "1"),
+            ("resources_GPU:VGPU", "1"),
+            ("resources_GPU2:VGPU", "2"),
+            ("resources3:CUSTOM_X", "0"),
+        ]);
+        let least = least_resources(&grouped, true);
+        let amounts = [
+            ("DISK_GB", 3),
+            ("MEMORY_MB", 2000),
+            ("VCPU", 1),
+            ("VGPU", 3),
+        ];
+        let amounts = amounts.map(|(class, n)| (class.to_owned(), n));
+        assert_eq!(least, BTreeMap::from(amounts));
+        assert_eq!(believed_resources(&grouped, true).get("VGPU"), None);
     }
 
     #[test]

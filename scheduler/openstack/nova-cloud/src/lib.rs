@@ -39,7 +39,7 @@ pub use facts::{
     Allocations, CellFacts, ComputeFacts, Consumer, HeldFacts, HeldResources, HostRef,
     InstanceRecord, Inventory, ProviderFacts, ProviderLine, ServiceFacts,
 };
-pub use flavor::preemptible_properties;
+pub use flavor::{least_resources, preemptible_properties};
 pub use one_pass::OnePass;
 pub use plan::{
     NoPlan, NoPlanReason, PlanOptions, PlannedInstance, PlannedVictim, PreemptionPlan,

@@ -24,8 +24,7 @@ impl<A: SwapEnvironment> PlacementSwap<'_, A> {
     /// # Errors
     /// Why it was not done, in words; or the outcome is unknown. The caller can retry.
     pub async fn return_all(&self, record: &Preemption) -> Result<(), String> {
-        // Without newcomers no swap has taken anything.
-        if record.newcomers.is_empty() {
+        if !record.has_swap() {
             return Ok(());
         }
         let mut leave = Vec::new();

@@ -36,7 +36,7 @@ pub use heads::{LedgerHead, LedgerHeads};
 pub use owner::{Owner, OwnerObservation};
 pub use read::FinishedMark;
 pub use reclaims::ReclaimRow;
-pub use restored::{LedgerReconciliation, ReconciledRow};
+pub use restored::{LedgerReconciliation, LostRow, ReconciledRow};
 pub use row::{LedgerRow, NewRow, RowEnd, UpdateResult};
 pub use usage::{NewUsage, UsageFilter, UsageRecord};
 

@@ -4,8 +4,10 @@
 //! schedulers ahead of everything that was registered before the restore, so that a scheduler which
 //! was left running ends at its next heartbeat. Schedulers that start find the mark and wait.
 
-use super::row::check;
-use super::{Ledger, LedgerError, MAX_STATE_CHARS, Stop, column, text};
+use super::row::{INSTANCES, VICTIMS, check};
+use super::{
+    Ledger, LedgerError, MAX_NAME_CHARS, MAX_STATE_CHARS, Stop, column, is_duplicate, sorted, text,
+};
 use crate::database::{TransactionFailure, TransactionFuture, statement};
 use ebbtide_model::Timestamp;
 use ebbtide_model::record::RestoreMark;
@@ -29,10 +31,28 @@ pub struct ReconciledRow {
     pub document: Json,
 }
 
+/// A preemption that the backup does not have, as a reconciliation writes it down. No scheduler
+/// owns it, so that the first one that looks adopts it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LostRow {
+    pub id: Uuid,
+    pub request_id: String,
+    pub state: String,
+    pub newcomers: Vec<Uuid>,
+    /// None of them may be a victim of another open row.
+    pub victims: Vec<Uuid>,
+    pub document: Json,
+}
+
+/// The owner of [`LostRow`]s: no scheduler registers with this epoch.
+const NO_OWNER: (&str, i64) = ("reconcile", 0);
+
 /// What a reconciliation writes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LedgerReconciliation {
     pub rows: Vec<ReconciledRow>,
+    /// Rows that the backup does not have.
+    pub lost: Vec<LostRow>,
     /// Rows of hosts that their owners have returned, by host and version.
     pub ended_reclaims: Vec<(String, i64)>,
 }
@@ -115,8 +135,12 @@ impl Ledger {
                     let statements = Arc::clone(&statements);
                     Box::pin(async move {
                         for statement in statements.iter() {
-                            let written = transaction.execute_raw(statement.clone()).await?;
-                            if written.rows_affected() != 1 {
+                            let moved = match transaction.execute_raw(statement.clone()).await {
+                                // A victim of a new row is in another open row by now.
+                                Err(error) if is_duplicate(&error) => true,
+                                written => written?.rows_affected() != 1,
+                            };
+                            if moved {
                                 return Err(TransactionFailure::Refused(Stop::RestoreMoved));
                             }
                         }
@@ -164,6 +188,44 @@ impl Ledger {
             let sql = "DELETE FROM nova_reclaims WHERE host = ? AND version = ?";
             let values: [Value; 2] = [host.as_str().into(), (*version).into()];
             all.push(statement(backend, sql, values));
+        }
+        for row in &done.lost {
+            all.extend(self.insert_statements(row, writer)?);
+        }
+        Ok(all)
+    }
+
+    /// Statements that insert one row each.
+    fn insert_statements(
+        &self,
+        row: &LostRow,
+        writer: Uuid,
+    ) -> Result<Vec<Statement>, LedgerError> {
+        check("state", &row.state, MAX_STATE_CHARS)?;
+        check("request id", &row.request_id, MAX_NAME_CHARS)?;
+        let backend = self.database().sea();
+        let sql = format!(
+            "INSERT INTO nova_preemptions (id, request_id, state, owner, owner_epoch, version, \
+             writer, created_at, updated_at, document) VALUES (?, ?, ?, ?, ?, 1, ?, {now}, {now}, ?)",
+            now = self.now()
+        );
+        let document = self.document(row.id, &row.document)?;
+        let (owner, epoch) = NO_OWNER;
+        let values: [Value; 7] = [
+            text(row.id),
+            row.request_id.as_str().into(),
+            row.state.as_str().into(),
+            owner.into(),
+            epoch.into(),
+            text(writer),
+            document.into(),
+        ];
+        let mut all = vec![statement(backend, &sql, values)];
+        for ((table, column), uuids) in [(VICTIMS, &row.victims), (INSTANCES, &row.newcomers)] {
+            let sql = format!("INSERT INTO {table} ({column}, preemption_id) VALUES (?, ?)");
+            for uuid in sorted(uuids) {
+                all.push(statement(backend, &sql, [text(uuid), text(row.id)]));
+            }
         }
         Ok(all)
     }

@@ -532,8 +532,8 @@ impl Ledger {
     }
 }
 
-const VICTIMS: (&str, &str) = ("nova_preemption_victims", "victim_uuid");
-const INSTANCES: (&str, &str) = ("nova_preemption_instances", "instance_uuid");
+pub(super) const VICTIMS: (&str, &str) = ("nova_preemption_victims", "victim_uuid");
+pub(super) const INSTANCES: (&str, &str) = ("nova_preemption_instances", "instance_uuid");
 
 /// Links instances with a row.
 async fn link(

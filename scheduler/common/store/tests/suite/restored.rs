@@ -7,7 +7,7 @@ use ebbtide_model::Seconds;
 use ebbtide_model::record::Change;
 use ebbtide_store::StoreError;
 use ebbtide_store::ledger::{
-    Ledger, LedgerError, LedgerReconciliation, NewRow, ReconciledRow, RowEnd, UpdateResult,
+    Ledger, LedgerError, LedgerReconciliation, LostRow, NewRow, ReconciledRow, RowEnd, UpdateResult,
 };
 use serde_json::json;
 
@@ -18,6 +18,7 @@ on_every_database![
     a_mark_is_removed_by_a_commit_and_loaded_until_then,
     a_marked_ledger_supersedes_every_scheduler,
     a_reconciliation_is_written_with_the_end_of_the_mark_or_not_at_all,
+    a_row_that_the_backup_does_not_have_is_an_orphan_of_no_scheduler,
 ];
 
 const TTL: Seconds = Seconds(10);
@@ -121,12 +122,14 @@ async fn a_reconciliation_is_written_with_the_end_of_the_mark_or_not_at_all(db: 
     };
     let mut work = LedgerReconciliation {
         rows: vec![row(1, 1), row(2, 7)],
+        lost: vec![lost(3, 23)],
         ended_reclaims: vec![("h1".to_owned(), 1)],
     };
     let refused = ledger.end_restore(mark, &work).await;
     assert_eq!(refused, Err(LedgerError::RestoreMoved));
     let first = ledger.row(uuid(1)).await.unwrap().unwrap();
     assert_eq!((first.version, first.state.as_str()), (1, "planned"));
+    assert_eq!(ledger.row(uuid(3)).await.unwrap(), None);
     assert_eq!(ledger.restore_mark().await.unwrap(), Some(mark));
     work.rows[1].version = 1;
     ledger.end_restore(mark, &work).await.unwrap();
@@ -141,4 +144,44 @@ async fn a_reconciliation_is_written_with_the_end_of_the_mark_or_not_at_all(db: 
     assert_eq!(ledger.restore_mark().await.unwrap(), None);
     let twice = ledger.end_restore(mark, &work).await;
     assert_eq!(twice, Err(LedgerError::RestoreMoved));
+}
+
+fn lost(n: u128, victim: u128) -> LostRow {
+    LostRow {
+        id: uuid(n),
+        request_id: "lost preemption on h1".to_owned(),
+        state: "withdrawing".to_owned(),
+        newcomers: vec![uuid(31), uuid(30)],
+        victims: vec![uuid(victim)],
+        document: json!({"n": 3}),
+    }
+}
+
+async fn a_row_that_the_backup_does_not_have_is_an_orphan_of_no_scheduler(db: TestDb) {
+    let ledger = Ledger::open(&db.config()).await.unwrap();
+    let mark = ledger.mark_restored().await.unwrap();
+    let work = |n, victim| LedgerReconciliation {
+        lost: vec![lost(n, victim)],
+        ..LedgerReconciliation::default()
+    };
+    ledger.end_restore(mark, &work(3, 23)).await.unwrap();
+    let row = ledger.row(uuid(3)).await.unwrap().unwrap();
+    assert_eq!((row.version, row.state.as_str()), (1, "withdrawing"));
+    assert_eq!(row.document, json!({"n": 3}));
+    assert_eq!(row.victims, [uuid(23)]);
+    let mut newcomers = row.newcomers;
+    newcomers.sort_unstable();
+    assert_eq!(newcomers, [uuid(30), uuid(31)]);
+    // Every scheduler that looks finds no owner that lives, whatever it is called itself.
+    let owner = ledger.register("reconcile").await.unwrap();
+    assert_ne!(owner, row.owner);
+    assert!(!owner.is_superseded_by(&row.owner));
+    let adopted = ledger.adopt(row.id, 1, &owner, &row.document).await;
+    assert_eq!(adopted.unwrap(), UpdateResult::Updated(2));
+    // Its victim is in this row now.
+    let mark = ledger.mark_restored().await.unwrap();
+    let refused = ledger.end_restore(mark, &work(4, 23)).await;
+    assert_eq!(refused, Err(LedgerError::RestoreMoved));
+    assert_eq!(ledger.row(uuid(4)).await.unwrap(), None);
+    assert_eq!(ledger.restore_mark().await.unwrap(), Some(mark));
 }

@@ -1,6 +1,7 @@
 //! Compares the data of an audit. Pure.
 
 use super::AuditReport;
+use super::shortage::{self, PreemptibleServer, WholeHolding};
 use crate::preemption::{Preemption, PreemptionState, ReplyWhen};
 use ebbtide_bus::QueueUse;
 use ebbtide_model::GroupId;
@@ -40,6 +41,11 @@ pub struct AuditServer {
     /// What it uses of its host while it is there and has no task: only the disk if it is stopped
     /// or suspended.
     pub runs_on: Amounts,
+    /// The least that it holds in Placement while it runs, by its flavor. Empty: its flavor cannot
+    /// be read, or is about to change.
+    pub due: Amounts,
+    /// How it would leave; `None` for a normal server.
+    pub preemptible: Option<PreemptibleServer>,
 }
 
 /// A migration that has not ended. Its id is a consumer, too.
@@ -89,10 +95,14 @@ pub struct AuditSnapshot {
     pub hosts: BTreeMap<Uuid, Host>,
     /// By id.
     pub servers: BTreeMap<Uuid, AuditServer>,
+    /// All that servers hold whose compute node shows less than they need.
+    pub whole: BTreeMap<Uuid, WholeHolding>,
     /// By id.
     pub migrations: BTreeMap<Uuid, Migration>,
     /// The ledger's open rows.
     pub rows: Vec<PreemptionRow>,
+    /// Evacuated servers that the ledger keeps for their return.
+    pub retained: BTreeSet<Uuid>,
     /// The ledger was restored from a backup and is not reconciled yet.
     pub restored: Option<RestoreMark>,
     /// Server groups that have a disruption budget, and whether Nova has them.
@@ -129,6 +139,7 @@ pub fn compare(picture: &AuditSnapshot) -> AuditReport {
     run_without_room(picture, &mut findings);
     orphaned_consumers(picture, &held, &mut findings);
     servers(picture, &held, &mut findings);
+    shortage::find(picture, &mut findings);
     rows(picture, &held, &mut findings);
     columns(picture, &mut findings);
     budgets(picture, &mut findings);
@@ -257,13 +268,12 @@ fn unseen(
     }
     missing.retain(|_, amount| *amount > 0);
     if !missing.is_empty() {
-        let amounts: Vec<String> = missing.iter().map(|(c, n)| format!("{n} {c}")).collect();
         findings.push(Disagreement {
             code: "EB-AUDIT-011",
             subject: format!("preemption {} of {}", row.id, row.request_id),
             what: format!(
                 "{} of its victims {} run on {} without an allocation",
-                amounts.join(", "),
+                parts(&missing),
                 who.join(", "),
                 host.name
             ),
@@ -534,7 +544,7 @@ fn records(picture: &AuditSnapshot) -> impl Iterator<Item = (&PreemptionRow, &Pr
         .filter_map(|row| Some((row, row.record.as_ref()?)))
 }
 
-fn host_name(picture: &AuditSnapshot, provider: Uuid) -> String {
+pub(super) fn host_name(picture: &AuditSnapshot, provider: Uuid) -> String {
     match picture.hosts.get(&provider) {
         Some(host) => host.name.clone(),
         None => format!("provider {provider}"),
@@ -542,13 +552,17 @@ fn host_name(picture: &AuditSnapshot, provider: Uuid) -> String {
 }
 
 fn words(picture: &AuditSnapshot, allocations: &Allocations) -> String {
-    let mut parts = Vec::new();
-    for (provider, amounts) in allocations {
+    let on = allocations.iter().map(|(provider, amounts)| {
         let host = host_name(picture, *provider);
-        let amounts: Vec<String> = amounts.iter().map(|(c, n)| format!("{n} {c}")).collect();
-        parts.push(format!("{} on {host}", amounts.join(", ")));
-    }
-    parts.join("; ")
+        format!("{} on {host}", parts(amounts))
+    });
+    on.collect::<Vec<_>>().join("; ")
+}
+
+/// Amounts in words.
+pub(super) fn parts(amounts: &Amounts) -> String {
+    let amounts = amounts.iter().map(|(class, n)| format!("{n} {class}"));
+    amounts.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 mod compare;
 mod read;
+mod shortage;
 mod tables;
 
 pub(crate) use compare::held;
@@ -14,6 +15,9 @@ pub use compare::{
 };
 pub(crate) use read::AuditSources;
 pub use read::read;
+pub(crate) use read::read_whole;
+pub use shortage::{CpuKind, PreemptibleServer, WholeHolding};
+pub(crate) use shortage::{Shortage, shortages};
 
 use serde::Serialize;
 

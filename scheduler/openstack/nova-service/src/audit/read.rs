@@ -3,6 +3,7 @@
 use super::compare::{
     Amounts, AuditServer, AuditSnapshot, Host, Migration, PreemptionRow, UnreadableRow,
 };
+use super::shortage::{self, CpuKind, PreemptibleServer, WholeHolding};
 use super::tables;
 use crate::comebacks::RetainedServer;
 use crate::configure;
@@ -10,13 +11,15 @@ use crate::error::NovaServiceError;
 use crate::upgrade_check::agent_queues;
 use ebbtide_bus::QueueUse;
 use ebbtide_model::record::RestoreMark;
-use ebbtide_model::{BudgetScope, GroupId};
-use ebbtide_nova_db::{Instance, InstanceDetail, NovaDb};
+use ebbtide_model::{BudgetScope, GroupId, Timestamp};
+use ebbtide_nova_cloud::{least_resources, preemptible_properties};
+use ebbtide_nova_db::{Instance, InstanceDetail, InstanceFlavor, NovaDb};
 use ebbtide_nova_objects::nova_conf::NovaConf;
 use ebbtide_openstack::{Placement, Session};
 use ebbtide_store::ledger::Ledger;
 use futures::{StreamExt, TryStreamExt, stream};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use uuid::Uuid;
 
 /// Providers that are read at the same time.
@@ -90,6 +93,7 @@ impl AuditSources {
             rows,
             groups,
             unreadable,
+            retained,
             restored,
         } = match &self.ledger {
             Some(ledger) => read_ledger(ledger).await?,
@@ -100,6 +104,7 @@ impl AuditSources {
         let (mut picture, nodes) = nova_side(nova).await?;
         picture.rows = rows;
         picture.unreadable = unreadable;
+        picture.retained = retained;
         picture.restored = restored;
         for group in groups {
             let exists = nova.group(&group.to_string()).await?.is_some();
@@ -115,6 +120,13 @@ impl AuditSources {
             if let Some((provider, host)) = read {
                 picture.hosts.insert(provider, host);
             }
+        }
+        let suspects = shortage::suspects(&picture);
+        let mut reads = stream::iter(suspects)
+            .map(|server| read_whole(&self.placement, server))
+            .buffer_unordered(AT_ONCE);
+        while let Some((server, holding)) = reads.try_next().await? {
+            picture.whole.insert(server, holding);
         }
         Ok(picture)
     }
@@ -152,6 +164,8 @@ struct LedgerPicture {
     rows: Vec<PreemptionRow>,
     /// Server groups that have a disruption budget.
     groups: BTreeSet<GroupId>,
+    /// Evacuated servers that are kept for their return.
+    retained: BTreeSet<Uuid>,
     /// Rows of servers that come back which no scheduler can read.
     unreadable: Vec<UnreadableRow>,
     /// It was restored from a backup and is not reconciled yet.
@@ -164,6 +178,7 @@ async fn read_ledger(ledger: &Ledger) -> Result<LedgerPicture, NovaServiceError>
     let open = ledger.open_rows().await?;
     let budgets = ledger.budgets().await?;
     let kept = ledger.comebacks().await?;
+    let retained = kept.iter().map(|row| row.server).collect();
     let unreadable = kept.into_iter().filter_map(|row| {
         let read = serde_json::from_value::<RetainedServer>(row.document);
         read.err().map(|error| UnreadableRow {
@@ -186,8 +201,7 @@ async fn read_ledger(ledger: &Ledger) -> Result<LedgerPicture, NovaServiceError>
             .iter()
             .any(|seen| seen.owner == row.owner && seen.silent_millis < SILENT_MILLIS),
         owner: row.owner.name,
-        quiet_seconds: now.millis_since(ebbtide_model::Timestamp::from_millis(row.updated_at))
-            / 1000,
+        quiet_seconds: now.millis_since(Timestamp::from_millis(row.updated_at)) / 1000,
         state: row.state,
         victims: row.victims.into_iter().collect(),
         newcomers: row.newcomers.into_iter().collect(),
@@ -196,6 +210,7 @@ async fn read_ledger(ledger: &Ledger) -> Result<LedgerPicture, NovaServiceError>
     Ok(LedgerPicture {
         rows: rows.collect(),
         groups,
+        retained,
         unreadable: unreadable.collect(),
         restored,
     })
@@ -226,6 +241,7 @@ async fn nova_side(
                     continue;
                 };
                 let runs_on = runs_on(&instance);
+                let (due, preemptible) = (due(&instance), preemptible(&instance));
                 let vm_state = instance.vm_state.unwrap_or_default();
                 let home = instance.host.zip(instance.node);
                 let provider = home.and_then(|home| by_name.get(&home).copied());
@@ -233,6 +249,8 @@ async fn nova_side(
                 let server = AuditServer {
                     name: instance.display_name.unwrap_or_default(),
                     runs_on,
+                    due,
+                    preemptible,
                     holds_room: provider.is_some() && !offloaded,
                     provider,
                     vm_state,
@@ -277,6 +295,56 @@ fn runs_on(instance: &Instance) -> Amounts {
     }
     takes.retain(|_, amount| *amount > 0);
     takes
+}
+
+/// What a server must hold, from the flavor that it carries. Nothing while a resize is under way:
+/// then two flavors count.
+fn due(instance: &Instance) -> Amounts {
+    let settled = |f: &&Arc<InstanceFlavor>| f.old.is_none() && f.new.is_none();
+    let flavor = instance.flavor.as_ref().filter(settled);
+    flavor.map_or_else(Amounts::new, |flavor| {
+        least_resources(&flavor.current, instance.boots_from_volume)
+    })
+}
+
+fn preemptible(instance: &Instance) -> Option<PreemptibleServer> {
+    let flavor = &instance.flavor.as_ref()?.current;
+    let properties = preemptible_properties(flavor)?;
+    let specs = flavor.extra_specs.as_ref();
+    let policy = specs.and_then(|specs| specs.get("hw:cpu_policy"));
+    let cpus = match policy.map(String::as_str) {
+        Some("dedicated") => CpuKind::Dedicated,
+        Some("shared") => CpuKind::Shared,
+        // Only a server with a topology has CPUs of its own.
+        None if instance.numa_topology.is_none() => CpuKind::Shared,
+        _ => CpuKind::Unclear,
+    };
+    let launched = instance.launched_at;
+    Some(PreemptibleServer {
+        flavor: flavor.name.clone(),
+        behaviour: properties.interruption,
+        grace: properties.grace,
+        launched_at: launched.map(|micros| Timestamp::from_millis(micros / 1000)),
+        project_id: instance.project_id.clone().unwrap_or_default(),
+        user_id: instance.user_id.clone().unwrap_or_default(),
+        cpus,
+    })
+}
+
+/// All that a server holds, also at providers that are no compute node.
+pub(crate) async fn read_whole(
+    placement: &Placement,
+    server: Uuid,
+) -> Result<(Uuid, WholeHolding), NovaServiceError> {
+    let held = placement.allocations(server).await?;
+    let allocations = held.allocations.into_iter();
+    let holding = WholeHolding {
+        allocations: allocations.map(|(p, of)| (p, of.resources)).collect(),
+        generation: held.consumer_generation.map(|generation| generation.0),
+        project_id: held.project_id,
+        user_id: held.user_id,
+    };
+    Ok((server, holding))
 }
 
 /// `None`: the provider does not exist in Placement; the compute creates it when it starts.

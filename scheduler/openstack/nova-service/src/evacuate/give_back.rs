@@ -3,6 +3,7 @@
 use super::drive::{Driver, RowLost};
 use crate::facts::{Facts, ProviderGuard};
 use crate::preemption::PreemptionInput;
+use ebbtide_nova_db::CELL0_UUID;
 use ebbtide_openstack::NewClaim;
 use ebbtide_runtime::task::pause;
 use ebbtide_swap::{Amounts, InstanceRow, PlacementSwap, SwapEnvironment};
@@ -70,7 +71,9 @@ impl SwapEnvironment for Facts {
         let nova = self.database.nova();
         let uuid = server.to_string();
         let cell = nova.instance_cell(&uuid).await;
-        let Some(cell) = cell.map_err(|error| error.to_string())? else {
+        let cell = cell.map_err(|error| error.to_string())?;
+        // A server that was buried in cell0 never gets a host.
+        let Some(cell) = cell.filter(|cell| cell != CELL0_UUID) else {
             return Ok(None);
         };
         let cell = nova.cell(&cell).map_err(|error| error.to_string())?;

@@ -6,9 +6,9 @@ use super::preemptions::Stage;
 use crate::NovaServiceError;
 use crate::audit::{AuditSources, compare};
 use crate::evacuate::register;
-use crate::preemption::{Preemption, PreemptionPolicy, PreemptionState};
+use crate::preemption::{Preemption, PreemptionState};
 use crate::reclaims::ReclaimRecord;
-use crate::reconcile::{LedgerReport, run};
+use crate::reconcile::{LedgerReport, ReconcileSettings, run};
 use ebbtide_model::{Reclaim, ReclaimDeadline, ReclaimTerms, ReconcileAction};
 use ebbtide_runtime::clock;
 use ebbtide_store::ledger::UpdateResult;
@@ -27,7 +27,7 @@ async fn sources(full: &FullHost) -> AuditSources {
 
 async fn reconcile(full: &FullHost, apply: bool) -> Result<LedgerReport, NovaServiceError> {
     let sources = sources(full).await;
-    let report = run(&sources, &PreemptionPolicy::default(), apply, |_, _| {}).await;
+    let report = run(&sources, &ReconcileSettings::default(), apply, |_, _| {}).await;
     sources.close().await;
     report
 }
@@ -146,30 +146,155 @@ async fn a_victim_that_runs_in_the_room_of_its_newcomer_gets_its_notice_again() 
 }
 
 #[tokio::test]
-async fn a_swap_that_the_backup_does_not_know_is_named_and_left_to_the_operator() {
+async fn a_claim_of_a_server_that_is_being_built_is_named_and_nothing_is_taken_from_it() {
     let full = FullHost::new().await;
     full.ledger.mark_restored().await.unwrap();
     let plan = full.plan(newcomer(1), &[1], 2).await;
     full.swap_as_planned(&plan);
     let looked = reconcile(&full, false).await.unwrap();
-    let named = |subject: &str, code: &str| {
+    let named = |action, subject: &str, why: &str| {
         let mut steps = looked.steps.iter();
         steps.any(|step| {
-            step.action == ReconcileAction::Look
-                && step.subject.contains(subject)
-                && step.why.starts_with(code)
-                && !step.next.is_empty()
+            step.action == action && step.subject.contains(subject) && step.why.contains(why)
         })
     };
+    let victim = victim(1).to_string();
     assert!(
-        named(&victim(1).to_string(), "EB-AUDIT-003"),
+        named(ReconcileAction::Look, &victim, "2 VCPU"),
         "{:?}",
         looked.steps
     );
-    assert!(named(&newcomer(1).to_string(), "EB-AUDIT-002"));
+    let consumer = newcomer(1).to_string();
+    assert!(named(ReconcileAction::Look, &consumer, "EB-AUDIT-002"));
     let before = full.has(newcomer(1));
     reconcile(&full, true).await.unwrap();
     assert_eq!(full.has(newcomer(1)), before, "nothing is taken from it");
+    assert_eq!(full.ledger.open_rows().await.unwrap(), []);
+}
+
+/// The codes of an audit.
+async fn audited(full: &FullHost) -> Vec<&'static str> {
+    let sources = sources(full).await;
+    let picture = sources.read(|_, _| {}).await.unwrap();
+    sources.close().await;
+    let report = compare(&picture);
+    report.findings.iter().map(|found| found.code).collect()
+}
+
+/// Placement has taken a swap after the backup, which leaves `left` to the victim and gives the
+/// newcomer `claim`.
+async fn lost_swap(full: &FullHost, left: &[(&str, u64)], claim: &[(&str, u64)]) {
+    full.bench.expect(newcomer(1)).await;
+    full.bench.placement.model(|model| {
+        assert_eq!(write(model, victim(1), left), 204);
+        assert_eq!(write(model, newcomer(1), claim), 204);
+    });
+    full.ledger.mark_restored().await.unwrap();
+}
+
+/// Nova's conductor has waited for too long and has buried the newcomer.
+async fn newcomer_is_buried(full: &FullHost) {
+    full.caller_leaves(newcomer(1)).await;
+    let sql = format!(
+        "UPDATE instance_mappings SET cell_id = 1 WHERE instance_uuid = '{}'",
+        newcomer(1)
+    );
+    full.bench.nova.api.sql(&sql).await;
+}
+
+const LEFT: [(&str, u64); 3] = [("VCPU", 1), ("MEMORY_MB", 1024), ("DISK_GB", 1)];
+const SMALL: [(&str, u64); 2] = [("VCPU", 1), ("MEMORY_MB", 64)];
+
+#[tokio::test]
+async fn a_victim_of_a_lost_swap_has_its_allocations_again_and_the_buried_newcomer_none() {
+    let full = FullHost::new().await;
+    lost_swap(&full, &LEFT, &SMALL).await;
+    newcomer_is_buried(&full).await;
+    let before = audited(&full).await;
+    assert_eq!(before, ["EB-AUDIT-002", "EB-AUDIT-016", "EB-AUDIT-017"]);
+    let looked = reconcile(&full, false).await.unwrap();
+    let expected = [ReconcileAction::Close, ReconcileAction::Spare];
+    assert_eq!(actions(&looked), expected);
+    assert_eq!(
+        full.has(victim(1)),
+        on_host(&LEFT),
+        "a look changes nothing"
+    );
+    let done = reconcile(&full, true).await.unwrap();
+    assert_eq!(done.steps, looked.steps);
+    let id = full.ledger.open_rows().await.unwrap()[0].id;
+    let stage = Stage::of(full).await;
+    let end = stage.end_of(id).await;
+    assert_eq!(end.state, PreemptionState::Withdrawn);
+    assert_eq!(stage.has(victim(1)), on_host(&VICTIM));
+    assert!(stage.has(newcomer(1)).is_empty());
+    // One transaction of Placement, with the generations that were read.
+    let posts = stage.posts();
+    assert_eq!(posts[0].as_object().unwrap().len(), 2, "{posts:?}");
+    assert_eq!(audited(&stage).await, Vec::<&str>::new());
+    let usage = stage.ledger.usage(&Default::default()).await.unwrap();
+    assert_eq!(usage, [], "nothing has ended");
+}
+
+#[tokio::test]
+async fn a_victim_from_which_a_lost_swap_took_everything_has_it_again() {
+    let full = FullHost::new().await;
+    let plan = full.plan(newcomer(1), &[1], 2).await;
+    full.swap_as_planned(&plan);
+    full.ledger.mark_restored().await.unwrap();
+    newcomer_is_buried(&full).await;
+    assert!(audited(&full).await.contains(&"EB-AUDIT-003"));
+    reconcile(&full, true).await.unwrap();
+    let id = full.ledger.open_rows().await.unwrap()[0].id;
+    let stage = Stage::of(full).await;
+    stage.end_of(id).await;
+    assert_eq!(stage.has(victim(1)), on_host(&VICTIM));
+    assert!(stage.has(newcomer(1)).is_empty());
+    assert_eq!(audited(&stage).await, Vec::<&str>::new());
+}
+
+#[tokio::test]
+async fn a_victim_whose_room_another_server_took_leaves_with_notice() {
+    let full = FullHost::new().await;
+    lost_swap(&full, &LEFT, &SMALL).await;
+    newcomer_comes(&full).await;
+    let done = reconcile(&full, true).await.unwrap();
+    assert!(actions(&done).contains(&ReconcileAction::Continue));
+    let id = full.ledger.open_rows().await.unwrap()[0].id;
+    let mut stage = Stage::of(full).await;
+    let mut agent = stage.take_agent();
+    let notice = agent.notice().await;
+    assert_eq!(notice.server_id.0, victim(1));
+    assert_eq!(
+        stage.has(victim(1)),
+        on_host(&LEFT),
+        "nothing is overwritten"
+    );
+    nova_has_deleted(&stage, 1).await;
+    let placement = &stage.bench.placement;
+    placement.model(|model| assert_eq!(write(model, victim(1), &[]), 204));
+    agent.gone(&notice).await;
+    assert_eq!(stage.end_of(id).await.state, PreemptionState::Done);
+    assert_eq!(stage.has(newcomer(1)), on_host(&SMALL));
+    let usage = stage.ledger.usage(&Default::default()).await.unwrap();
+    assert_eq!(usage.len(), 1, "its end is on the bill");
+    assert_eq!(audited(&stage).await, Vec::<&str>::new());
+}
+
+#[tokio::test]
+async fn allocations_that_changed_after_the_look_are_not_overwritten() {
+    let full = FullHost::new().await;
+    lost_swap(&full, &LEFT, &SMALL).await;
+    newcomer_is_buried(&full).await;
+    reconcile(&full, true).await.unwrap();
+    let id = full.ledger.open_rows().await.unwrap()[0].id;
+    // Its owner has had it resized since.
+    let other = [("VCPU", 1), ("MEMORY_MB", 512)];
+    let placement = &full.bench.placement;
+    placement.model(|model| assert_eq!(write(model, victim(1), &other), 204));
+    let stage = Stage::of(full).await;
+    assert_eq!(stage.end_of(id).await.state, PreemptionState::Withdrawn);
+    assert_eq!(stage.has(victim(1)), on_host(&other));
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@
 //!
 //! `docs/operate/backup.md` has the whole of it for operators, ADR 77 the reasons.
 
+mod lost_swaps;
 mod plan;
 mod read;
 
@@ -16,8 +17,8 @@ use crate::audit::{AuditSources, Disagreement};
 use crate::configure;
 use crate::error::NovaServiceError;
 use crate::preemption::PreemptionPolicy;
-use ebbtide_model::ReconcileStep;
 use ebbtide_model::record::RestoreMark;
+use ebbtide_model::{ReconcileStep, Seconds};
 use ebbtide_nova_objects::nova_conf::NovaConf;
 use ebbtide_runtime::clock;
 
@@ -59,15 +60,26 @@ pub async fn reconcile(
     progress: impl Fn(usize, usize),
 ) -> Result<LedgerReport, NovaServiceError> {
     let sources = AuditSources::open(conf).await?;
-    let policy = configure::settings(conf).evacuation;
-    let done = run(&sources, &policy, apply, progress).await;
+    let settings = ReconcileSettings {
+        policy: configure::settings(conf).evacuation,
+        default_grace: configure::cloud(conf).grace,
+    };
+    let done = run(&sources, &settings, apply, progress).await;
     sources.close().await;
     done
 }
 
+/// What nova.conf says about the records that a reconciliation writes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ReconcileSettings {
+    pub(crate) policy: PreemptionPolicy,
+    /// Grace period of flavors that say none.
+    pub(crate) default_grace: Seconds,
+}
+
 pub(crate) async fn run(
     sources: &AuditSources,
-    policy: &PreemptionPolicy,
+    settings: &ReconcileSettings,
     apply: bool,
     progress: impl Fn(usize, usize),
 ) -> Result<LedgerReport, NovaServiceError> {
@@ -76,7 +88,12 @@ pub(crate) async fn run(
         return Ok(LedgerReport::default());
     };
     let backup = read(ledger, sources, progress).await?;
-    let planned = plan(&backup, clock::now(), policy);
+    let planned = plan(
+        &backup,
+        clock::now(),
+        &settings.policy,
+        settings.default_grace,
+    );
     let report = LedgerReport {
         mark: Some(mark),
         hosts: backup.picture.hosts.len(),

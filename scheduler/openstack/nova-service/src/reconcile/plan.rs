@@ -6,7 +6,7 @@ use crate::facts::amounts;
 use crate::preemption::{Preemption, PreemptionPolicy, RestoredEnd, Victim, VictimFate};
 use crate::reclaims::RECLAIMED_BY;
 use ebbtide_model::message::EvacuationEnd;
-use ebbtide_model::{ReconcileAction, ReconcileStep, Timestamp};
+use ebbtide_model::{ReconcileAction, ReconcileStep, Seconds, Timestamp};
 use ebbtide_nova_cloud::Allocations;
 use ebbtide_store::ledger::{LedgerReconciliation, ReconciledRow};
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +22,9 @@ const ANSWERED: [&str; 7] = [
     "EB-AUDIT-011",
     "EB-AUDIT-016",
 ];
+/// Findings about servers and consumers of swaps that the backup does not have.
+const OF_LOST_SWAPS: [&str; 3] = ["EB-AUDIT-002", "EB-AUDIT-003", "EB-AUDIT-017"];
+
 /// Steps for an operator, and what they write.
 #[derive(Debug, Default)]
 pub(super) struct Planned {
@@ -30,7 +33,13 @@ pub(super) struct Planned {
     pub(super) obstacles: Vec<Disagreement>,
 }
 
-pub(super) fn plan(backup: &RestoredLedger, now: Timestamp, policy: &PreemptionPolicy) -> Planned {
+/// `default_grace`: that of flavors that say none.
+pub(super) fn plan(
+    backup: &RestoredLedger,
+    now: Timestamp,
+    policy: &PreemptionPolicy,
+    default_grace: Seconds,
+) -> Planned {
     let held = audit::held(&backup.picture);
     let mut planned = Planned::default();
     for row in &backup.picture.rows {
@@ -38,7 +47,8 @@ pub(super) fn plan(backup: &RestoredLedger, now: Timestamp, policy: &PreemptionP
     }
     planned.reclaims(backup);
     planned.kept_servers(backup, &held);
-    planned.findings(backup);
+    let answered = planned.lost_swaps(backup, now, default_grace);
+    planned.findings(backup, &answered);
     planned.obstacles = backup.active.iter().map(|name| active(name)).collect();
     planned.steps.sort();
     planned
@@ -54,11 +64,17 @@ fn active(name: &str) -> Disagreement {
 }
 
 impl Planned {
-    fn step(&mut self, action: ReconcileAction, subject: String, host: &str, why: String) {
+    pub(super) fn step(
+        &mut self,
+        action: ReconcileAction,
+        subject: String,
+        host: &str,
+        why: String,
+    ) {
         self.look(action, subject, host, why, "");
     }
 
-    fn look(
+    pub(super) fn look(
         &mut self,
         action: ReconcileAction,
         subject: String,
@@ -182,11 +198,16 @@ impl Planned {
         }
     }
 
-    /// What Placement and Nova disagree about: swaps that the backup does not know leave that.
-    fn findings(&mut self, backup: &RestoredLedger) {
+    /// What Placement and Nova disagree about and no step answers. `answered`: the servers and
+    /// consumers of lost swaps.
+    fn findings(&mut self, backup: &RestoredLedger, answered: &BTreeSet<String>) {
         let report = audit::compare(&backup.picture);
+        let is_answered = |found: &Disagreement| {
+            let lost = OF_LOST_SWAPS.contains(&found.code) && answered.contains(&found.subject);
+            lost || ANSWERED.contains(&found.code)
+        };
         let open = report.findings.into_iter();
-        for found in open.filter(|found| !ANSWERED.contains(&found.code)) {
+        for found in open.filter(|found| !is_answered(found)) {
             let why = format!("{}: {}", found.code, found.what);
             let action = ReconcileAction::Look;
             self.look(action, found.subject, "", why, found.next);
@@ -221,7 +242,7 @@ fn fate(
         .clone()
         .all(|(provider, amounts)| now.get(provider) == Some(amounts));
     // Without newcomers no swap has taken anything, and a stopped server holds all of it.
-    let kept = !allocated || record.newcomers.is_empty();
+    let kept = !allocated || !record.has_swap();
     match server.vm_state.as_str() {
         _ if !here && server.provider.is_some() && server.holds_room => {
             gone(EvacuationEnd::Migrated)

@@ -1,6 +1,6 @@
 //! Reads what a reconciliation compares.
 
-use crate::audit::{AuditSnapshot, AuditSources};
+use crate::audit::{self, AuditSnapshot, AuditSources, WholeHolding};
 use crate::error::NovaServiceError;
 use crate::reclaims::ReclaimRecord;
 use ebbtide_model::Timestamp;
@@ -24,6 +24,11 @@ pub(super) struct RestoredLedger {
     pub(super) computes: BTreeMap<String, Option<String>>,
     /// Evacuated servers that the ledger keeps for their return.
     pub(super) comebacks: BTreeSet<Uuid>,
+    /// Consumers on hosts of lost swaps whose servers are on no host and are not being built, and
+    /// what they hold.
+    pub(super) abandoned: BTreeMap<Uuid, WholeHolding>,
+    /// Consumers on these hosts whose servers are being built.
+    pub(super) building: BTreeSet<Uuid>,
     /// When victims that Nova does not have any more have ended, as far as it knows.
     pub(super) ended: BTreeMap<Uuid, Timestamp>,
 }
@@ -46,11 +51,14 @@ pub(super) async fn read(
     let reclaims = reclaims.collect();
     let picture = sources.read(progress).await?;
     let ended = ended(&sources.nova, &picture).await?;
+    let (abandoned, building) = newcomers(sources, &picture).await?;
     Ok(RestoredLedger {
         active,
         reclaims,
         computes: computes(&sources.nova).await?,
         comebacks: comebacks.into_iter().map(|row| row.server).collect(),
+        abandoned,
+        building,
         ended,
         picture,
     })
@@ -91,4 +99,71 @@ async fn ended(
         }
     }
     Ok(ended)
+}
+
+/// Consumers beside victims of lost swaps that are nothing which the picture knows: servers that no
+/// host will get, with what they hold, and servers that are being built.
+async fn newcomers(
+    sources: &AuditSources,
+    picture: &AuditSnapshot,
+) -> Result<(BTreeMap<Uuid, WholeHolding>, BTreeSet<Uuid>), NovaServiceError> {
+    let rows = picture.rows.iter();
+    let named = rows.flat_map(|row| row.newcomers.iter().chain(&row.victims));
+    let named: BTreeSet<&Uuid> = named.collect();
+    let shortages = audit::shortages(picture);
+    let beside = shortages
+        .iter()
+        .flat_map(|found| found.host.consumers.keys());
+    let unknown: BTreeSet<Uuid> = beside
+        .filter(|consumer| {
+            !picture.servers.contains_key(consumer)
+                && !picture.migrations.contains_key(consumer)
+                && !named.contains(consumer)
+        })
+        .copied()
+        .collect();
+    let (mut abandoned, mut building) = (BTreeMap::new(), BTreeSet::new());
+    for consumer in unknown {
+        match newcomer(&sources.nova, consumer).await? {
+            NewcomerState::OnNoHost => {
+                let (_, holds) = audit::read_whole(&sources.placement, consumer).await?;
+                abandoned.insert(consumer, holds);
+            }
+            NewcomerState::Building => {
+                building.insert(consumer);
+            }
+            NewcomerState::Unknown => {}
+        }
+    }
+    Ok((abandoned, building))
+}
+
+/// What Nova says of a consumer.
+enum NewcomerState {
+    /// It is buried in cell0, or deleted.
+    OnNoHost,
+    Building,
+    /// Other services have consumers, too.
+    Unknown,
+}
+
+async fn newcomer(nova: &NovaDb, consumer: Uuid) -> Result<NewcomerState, NovaServiceError> {
+    let uuid = consumer.to_string();
+    // The build request goes only after the server is in its cell.
+    if nova.build_request_exists(&uuid).await? {
+        return Ok(NewcomerState::Building);
+    }
+    let Some(cell) = nova.instance_cell(&uuid).await? else {
+        return Ok(NewcomerState::Unknown);
+    };
+    if cell == CELL0_UUID {
+        return Ok(NewcomerState::OnNoHost);
+    }
+    let row = nova.cell(&cell)?.instance(&uuid).await?;
+    Ok(match row {
+        None => NewcomerState::Unknown,
+        Some(row) if row.deleted => NewcomerState::OnNoHost,
+        // It has come to its cell since the picture was taken.
+        Some(_) => NewcomerState::Building,
+    })
 }

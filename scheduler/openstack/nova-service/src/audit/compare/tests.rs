@@ -1,4 +1,7 @@
 use super::*;
+use crate::audit::CpuKind;
+use crate::audit::shortage::suspects;
+use ebbtide_model::InterruptionBehaviour;
 
 const HOST: Uuid = Uuid::from_u128(0x10);
 const OTHER: Uuid = Uuid::from_u128(0x11);
@@ -22,6 +25,8 @@ fn in_order() -> AuditSnapshot {
         task_state: None,
         holds_room: true,
         runs_on: amounts(4),
+        due: amounts(4),
+        preemptible: None,
     };
     AuditSnapshot {
         hosts: BTreeMap::from([
@@ -332,4 +337,164 @@ fn a_removed_host_whose_agent_has_a_queue_is_named() {
         assert_eq!(found.subject, format!("host {host}"));
         assert!(found.what.contains(words), "{}", found.what);
     }
+}
+
+/// The server of [`in_order`], preemptible, with a flavor that takes this; it holds that.
+fn with_flavor(due: &[(&str, u64)], holds: &[(&str, u64)]) -> AuditSnapshot {
+    let amounts = |of: &[(&str, u64)]| -> Amounts {
+        of.iter()
+            .map(|(class, n)| ((*class).to_owned(), *n))
+            .collect()
+    };
+    let mut picture = in_order();
+    let server = picture.servers.get_mut(&SERVER).unwrap();
+    server.due = amounts(due);
+    server.preemptible = Some(PreemptibleServer {
+        flavor: "large".to_owned(),
+        behaviour: InterruptionBehaviour::Terminate,
+        grace: None,
+        launched_at: None,
+        project_id: "p".to_owned(),
+        user_id: "u".to_owned(),
+        cpus: CpuKind::Shared,
+    });
+    let host = picture.hosts.get_mut(&HOST).unwrap();
+    host.capacity.insert("MEMORY_MB".to_owned(), 4096);
+    host.consumers.insert(SERVER, amounts(holds));
+    if suspects(&picture).contains(&SERVER) {
+        let whole = WholeHolding {
+            allocations: BTreeMap::from([(HOST, amounts(holds))]),
+            generation: Some(3),
+            ..WholeHolding::default()
+        };
+        picture.whole.insert(SERVER, whole);
+    }
+    picture
+}
+
+const LARGE: [(&str, u64); 3] = [("VCPU", 4), ("MEMORY_MB", 2048), ("DISK_GB", 10)];
+
+#[test]
+fn a_server_that_runs_and_holds_less_than_its_flavor_takes_is_named_with_the_amounts() {
+    let picture = with_flavor(&LARGE, &[("VCPU", 1), ("MEMORY_MB", 2048)]);
+    let report = compare(&picture);
+    let [found] = report.findings.as_slice() else {
+        panic!("{:?}", report.findings)
+    };
+    assert_eq!(found.code, "EB-AUDIT-017");
+    assert_eq!(found.subject, format!("server web ({SERVER})"));
+    assert_eq!(
+        found.what,
+        "it is active on compute1 and holds 3 VCPU less than its flavor takes"
+    );
+    let picture = with_flavor(&LARGE, &[("VCPU", 4), ("MEMORY_MB", 48)]);
+    assert!(
+        compare(&picture).findings[0]
+            .what
+            .contains("2000 MEMORY_MB less")
+    );
+    // A shared disk is of another provider: this one has no DISK_GB at all.
+    let picture = with_flavor(&LARGE, &LARGE[..2]);
+    assert_eq!(
+        suspects(&picture),
+        Vec::<Uuid>::new(),
+        "nothing more is read"
+    );
+    assert_eq!(codes(&picture), Vec::<&str>::new());
+}
+
+#[test]
+fn a_server_that_holds_nothing_at_home_is_named_once() {
+    let mut picture = with_flavor(&LARGE, &[]);
+    picture.hosts.get_mut(&HOST).unwrap().consumers.clear();
+    picture.whole.insert(SERVER, WholeHolding::default());
+    assert_eq!(codes(&picture), ["EB-AUDIT-003"]);
+}
+
+#[test]
+fn a_server_that_changes_rests_or_belongs_to_an_open_row_may_hold_less() {
+    let short = || with_flavor(&LARGE, &[("VCPU", 1), ("MEMORY_MB", 2048)]);
+    let server = |change: &dyn Fn(&mut AuditServer)| {
+        let mut picture = short();
+        change(picture.servers.get_mut(&SERVER).unwrap());
+        codes(&picture)
+    };
+    assert_eq!(server(&|_| ()), ["EB-AUDIT-017"]);
+    let none = Vec::<&str>::new();
+    for state in [
+        "stopped",
+        "suspended",
+        "shelved",
+        "resized",
+        "error",
+        "building",
+        "rescued",
+    ] {
+        assert_eq!(server(&|s| s.vm_state = state.to_owned()), none, "{state}");
+    }
+    assert_eq!(
+        server(&|s| s.task_state = Some("resize_prep".to_owned())),
+        none
+    );
+    assert_eq!(
+        server(&|s| s.due.clear()),
+        none,
+        "its flavor cannot be read"
+    );
+    let mut migrating = short();
+    let migration = Migration { server: SERVER };
+    migrating
+        .migrations
+        .insert(Uuid::from_u128(0x98), migration);
+    assert_eq!(codes(&migrating), none);
+    let mut kept = short();
+    kept.retained.insert(SERVER);
+    assert_eq!(codes(&kept), none, "it is on its way back");
+    let mut leaving = short();
+    let record = preemption("evacuating", SERVER, Uuid::from_u128(0x40));
+    leaving.rows.push(row(Some(record)));
+    assert_eq!(codes(&leaving), none);
+    // Nobody can read the record, and its victims are in the table.
+    let mut unread = short();
+    unread.rows.push(PreemptionRow {
+        victims: BTreeSet::from([SERVER]),
+        ..row(None)
+    });
+    assert_eq!(codes(&unread), ["EB-AUDIT-005"]);
+}
+
+#[test]
+fn cpus_of_the_other_kind_and_providers_of_devices_count() {
+    let dedicated = [("PCPU", 4), ("MEMORY_MB", 2048)];
+    let fallback = with_flavor(&dedicated, &[("VCPU", 4), ("MEMORY_MB", 2048)]);
+    assert_eq!(codes(&fallback), Vec::<&str>::new());
+    let less = with_flavor(&dedicated, &[("VCPU", 3), ("MEMORY_MB", 2048)]);
+    assert!(compare(&less).findings[0].what.contains("1 PCPU less"));
+    // The compute node has no VGPU: a provider below it may.
+    let gpu = [("VCPU", 4), ("MEMORY_MB", 2048), ("VGPU", 1)];
+    let mut picture = with_flavor(&gpu, &gpu[..2]);
+    assert_eq!(suspects(&picture), [SERVER]);
+    assert_eq!(codes(&picture), ["EB-AUDIT-017"]);
+    let vgpu = BTreeMap::from([("VGPU".to_owned(), 1)]);
+    let whole = picture.whole.get_mut(&SERVER).unwrap();
+    whole.allocations.insert(Uuid::from_u128(0x12), vgpu);
+    assert_eq!(codes(&picture), Vec::<&str>::new());
+    let server = picture.servers.get_mut(&SERVER).unwrap();
+    server.preemptible = None;
+    assert_eq!(
+        suspects(&picture),
+        Vec::<Uuid>::new(),
+        "no victim, so not read"
+    );
+}
+
+#[test]
+fn a_server_may_hold_more_and_hosts_without_a_class_are_not_judged() {
+    let more = with_flavor(&LARGE, &[("VCPU", 8), ("MEMORY_MB", 4096)]);
+    assert_eq!(codes(&more), Vec::<&str>::new());
+    // A node that reports no CPUs and no memory, as one of bare metal.
+    let mut metal = with_flavor(&LARGE, &[("CUSTOM_METAL", 1)]);
+    let host = metal.hosts.get_mut(&HOST).unwrap();
+    host.capacity = BTreeMap::from([("CUSTOM_METAL".to_owned(), 1)]);
+    assert_eq!(codes(&metal), Vec::<&str>::new());
 }
