@@ -40,7 +40,7 @@ fn pool_address(device: &PciDevice) -> &str {
     device.parent_addr.as_deref().unwrap_or(&device.address)
 }
 
-fn is_pool_of(pool: &PciPool, device: &PciDevice) -> bool {
+pub(super) fn is_pool_of(pool: &PciPool, device: &PciDevice) -> bool {
     let tag = |name: &str| pool.tags.get(name).and_then(text);
     let address = tag(ADDRESS).is_none_or(|address| address == pool_address(device));
     is_of_kind(pool, device)

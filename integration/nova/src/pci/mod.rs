@@ -18,5 +18,5 @@ mod stats;
 pub use add::add_device;
 pub(crate) use alias::{NUMA_POLICIES, requests_of_flavor};
 pub use mapping::ProviderMapping;
-pub use select::usable;
+pub use select::{freed, usable};
 pub use stats::{PciStats, apply};

@@ -1,11 +1,17 @@
 //! The pools that can serve one request (`PciDeviceStats._filter_pools`).
 
+use super::add::{add_device, is_pool_of};
 use super::affinity::near;
 use super::spec::{every, means_yes};
 use super::stats::{Free, total};
 use crate::fault::NovaException;
-use crate::model::{NumaTopology, PciPool, PciRequest};
+use crate::model::{NumaTopology, PciDevice, PciPool, PciRequest};
 use std::collections::BTreeMap;
+
+const PF: &str = "type-PF";
+const VDPA: &str = "vdpa";
+/// Types whose devices only a request gets that names the type.
+const UNLESS_REQUESTED: [&str; 2] = [PF, VDPA];
 
 /// What besides the request decides about pools.
 #[derive(Clone, Copy)]
@@ -37,11 +43,11 @@ pub(super) fn select<'a>(
     if !enough(&left) {
         return Ok(Vec::new());
     }
-    unless_requested(&mut left, request, "type-PF");
+    unless_requested(&mut left, request, PF);
     if !enough(&left) {
         return Ok(Vec::new());
     }
-    unless_requested(&mut left, request, "vdpa");
+    unless_requested(&mut left, request, VDPA);
     if every(request, "remote_managed", |value| !means_yes(value)) {
         left.retain(|free| !means_yes(free.pool.tag("remote_managed").as_deref()));
     }
@@ -67,12 +73,35 @@ pub fn usable(pools: &[PciPool], request: &PciRequest) -> i64 {
         pool,
         count: pool.count,
     });
-    let mut left: Vec<Free<'_>> = free
-        .filter(|free| free.pool.matches_spec(request))
-        .collect();
-    unless_requested(&mut left, request, "type-PF");
-    unless_requested(&mut left, request, "vdpa");
+    let left: Vec<Free<'_>> = free.filter(|free| serves(free.pool, request)).collect();
     total(&left)
+}
+
+/// By how much [`usable`] rises when devices come back to their pools.
+#[must_use]
+pub fn freed(pools: &[PciPool], devices: &[PciDevice], request: &PciRequest) -> i64 {
+    let mut freed = 0;
+    for device in devices {
+        let Some(pool) = pools.iter().find(|pool| is_pool_of(pool, device)) else {
+            // A new pool, whose tags are those of others.
+            let mut with = pools.to_vec();
+            devices
+                .iter()
+                .for_each(|device| add_device(&mut with, device));
+            return usable(&with, request) - usable(pools, request);
+        };
+        freed += i64::from(serves(pool, request));
+    }
+    freed
+}
+
+/// Whether a pool's devices could serve a request, wherever they are.
+fn serves(pool: &PciPool, request: &PciRequest) -> bool {
+    let named = |dev_type: &&str| {
+        let is_unnamed = every(request, "dev_type", |value| value != Some(*dev_type));
+        !(is_unnamed && pool.tag("dev_type").as_deref() == Some(*dev_type))
+    };
+    pool.matches_spec(request) && UNLESS_REQUESTED.iter().all(named)
 }
 
 /// Drops devices of a type that no alternative names. Compared with case, unlike the match of the

@@ -417,27 +417,31 @@ impl CloudTable {
         now: i64,
         states: &mut HostStates,
     ) -> Option<HostSurvey> {
-        self.survey_with(&self.options.filter_plugins, spec, among, now, states)
+        let own = &self.options.filter_plugins;
+        self.survey_with(own, spec, among, &HostSet::default(), now, states)
     }
 
     /// The same with these filters behind Nova's own: the operator's on another state of the hosts.
+    /// `lacking`: hosts that PciPassthroughFilter refuses in any case. It is not asked about them,
+    /// and their states need no candidates.
     #[must_use]
     pub fn survey_with(
         &self,
         own: &FilterPlugins,
         spec: &RequestSpec,
         among: HostSet,
+        lacking: &HostSet,
         now: i64,
         states: &mut HostStates,
     ) -> Option<HostSurvey> {
-        self.quick(own, spec, among, now, states).ok()
+        self.quick(own, spec, (among, lacking), now, states).ok()
     }
 
     fn quick(
         &self,
         own: &FilterPlugins,
         spec: &RequestSpec,
-        mut alive: HostSet,
+        (mut alive, lacking): (HostSet, &HostSet),
         now: i64,
         states: &mut HostStates,
     ) -> Result<HostSurvey, ReferenceNeeded> {
@@ -451,6 +455,9 @@ impl CloudTable {
             let mut before = HostSet::default();
             for plan in &self.plans {
                 before.copy_from(&alive);
+                if plan.filter.name() == "PciPassthroughFilter" {
+                    alive.remove(lacking);
+                }
                 plan.run(states, &self.instances, spec, &context, &mut alive)?;
                 let end = alive.count();
                 filters.push(FilterRecord {

@@ -52,6 +52,9 @@ pub struct EligibleDecision {
     pub explanation: Explanation,
 }
 
+/// Instead of a number of victims: all that may leave are not enough.
+pub(crate) const NO_VICTIMS_SUFFICE: u32 = u32::MAX;
+
 /// The hosts that a request may use, and the instances that it must spare.
 #[derive(Debug, Clone)]
 pub struct EligibleHosts<'n> {
@@ -62,6 +65,8 @@ pub struct EligibleHosts<'n> {
     together: bool,
     spared: HashSet<ServerId>,
     needs: Option<&'n dyn HostNeeds>,
+    /// By slot; `None`: nobody has said so.
+    fewest: Option<Vec<u32>>,
 }
 
 impl<'n> EligibleHosts<'n> {
@@ -75,6 +80,7 @@ impl<'n> EligibleHosts<'n> {
             together: false,
             spared: HashSet::new(),
             needs: None,
+            fewest: None,
         }
     }
 
@@ -110,6 +116,23 @@ impl<'n> EligibleHosts<'n> {
     /// The request needs more of a host than amounts, and this judges it.
     pub fn judge_by(&mut self, needs: &'n dyn HostNeeds) {
         self.needs = Some(needs);
+    }
+
+    /// The judge refuses one instance of the request on a host, more of them anyway, until at least
+    /// so many preemptible instances have left; `None`: whichever leave. Zero, which holds of every
+    /// host that nothing is said of, says nothing. The engine then asks the judge about fewer hosts
+    /// and answers the same.
+    pub fn at_least(&mut self, host: HostNumber, victims: Option<u32>) {
+        let slots = self.weights.len();
+        let fewest = self.fewest.get_or_insert_with(|| vec![0; slots]);
+        if let Some(slot) = fewest.get_mut(host.0.at()) {
+            *slot = victims.unwrap_or(NO_VICTIMS_SUFFICE);
+        }
+    }
+
+    /// By slot: see [`Self::at_least`].
+    pub(crate) fn fewest(&self) -> Option<&[u32]> {
+        self.fewest.as_deref()
     }
 
     pub(crate) fn host_needs(&self) -> Option<&'n dyn HostNeeds> {
@@ -156,5 +179,11 @@ impl HostTable {
         let rows = slots.map(|slot| self.row(*slot));
         rows.filter(|row| row.preemptible && row.phase != InstancePhase::Retained)
             .count()
+    }
+
+    /// The preemptible instances of a host that are not leaving: its victims, if any.
+    pub fn candidates_of(&self, host: HostNumber) -> impl Iterator<Item = ServerId> + '_ {
+        let slots = self.candidates_on(host.0).iter();
+        slots.map(|slot| self.row(*slot).id)
     }
 }

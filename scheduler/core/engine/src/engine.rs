@@ -112,8 +112,13 @@ impl Engine {
     /// compare the two.
     #[must_use]
     pub fn simple(mut self) -> Self {
-        self.fast = false;
+        self.set_simple(true);
         self
+    }
+
+    /// Decides the simple way from now on, or no more.
+    pub fn set_simple(&mut self, simple: bool) {
+        self.fast = !simple;
     }
 
     #[must_use]

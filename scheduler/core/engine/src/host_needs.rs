@@ -73,6 +73,15 @@ impl<'a> DecisionState<'a> {
         self.ask.eligible.and_then(|eligible| eligible.host_needs())
     }
 
+    /// By slot, how many victims a host needs at least for one instance of the request, where it
+    /// has needs besides amounts and that is known.
+    pub(crate) fn fewest(&self) -> Option<&'a [u32]> {
+        let eligible = self.ask.eligible?;
+        eligible
+            .fewest()
+            .filter(|_| eligible.host_needs().is_some())
+    }
+
     /// The same for `count` more instances on a host.
     pub(crate) fn needs_on(&self, host: HostIndex, count: i64) -> Option<NeedsOn<'a>> {
         let needs = self.host_needs()?;

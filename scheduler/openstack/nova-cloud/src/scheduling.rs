@@ -2,14 +2,17 @@
 
 use crate::candidates::{CandidateHosts, CandidateOffer, PlacementQuery, candidate};
 use crate::cloud::Cloud;
+use crate::cloud::devices::DeviceDemand;
 use crate::error::CloudError;
 use crate::expected::ExpectedInstances;
 use crate::explain::SchedulingRecord;
 use crate::facts::HostRef;
+use crate::plan::PCI_FILTER;
 use crate::shadow::ShadowRules;
 use ebbtide_nova::fault::NovaException;
+use ebbtide_nova::filtering;
 use ebbtide_nova::filters::{self, Context, FilterPlugins, PreemptibleHold};
-use ebbtide_nova::model::{AllocationCandidate, HostState, Options, RequestSpec};
+use ebbtide_nova::model::{AllocationCandidate, HostState, Options, PciRequest, RequestSpec};
 use ebbtide_nova::schedule::{
     Field, ScheduleCall, ScheduleRun, ScheduleStep, Selection, SortedHosts, sorted,
 };
@@ -76,6 +79,9 @@ pub(crate) struct WorkingHosts {
     offer: CandidateOffer,
     /// Candidates stand in the states, where filters narrow them.
     attached: bool,
+    /// Hosts without the devices that the request needs, whatever their candidates: no candidate
+    /// stands in their states.
+    lacking: HostSet,
     /// What the columns say for the first instance: the first hosts in order.
     first: Option<SortedHosts>,
     /// What the columns say of all hosts, while some are not in order.
@@ -105,7 +111,7 @@ impl WorkingHosts {
     }
 
     fn attach(&mut self) {
-        for at in self.hosts.iter().collect::<Vec<_>>() {
+        for at in self.hosts.without(&self.lacking).iter().collect::<Vec<_>>() {
             let offered = self.offered(at);
             self.states.edit(at).allocation_candidates = offered;
         }
@@ -285,7 +291,18 @@ impl Scheduling {
 /// Whether a filter or the request looks at the candidates themselves, so that the host states must
 /// contain them: filters that narrow candidates, and (rare) requests that name them.
 fn looks_at_candidates(spec: &RequestSpec, options: &Options) -> bool {
-    let names = |name: &String| filters::by_name(name).is_some_and(|filter| filter.narrows(spec));
+    narrows(spec, options, |_| true) || names_candidates(spec, options)
+}
+
+/// Whether any of these filters narrows candidates for the request.
+fn narrows(spec: &RequestSpec, options: &Options, which: impl Fn(&str) -> bool) -> bool {
+    let names = options.enabled_filters.iter();
+    let mut filters = names.filter_map(|name| filters::by_name(name).filter(|_| which(name)));
+    filters.any(|filter| filter.narrows(spec))
+}
+
+/// Whether the request can look at candidates by their name.
+fn names_candidates(spec: &RequestSpec, options: &Options) -> bool {
     let hints = spec.scheduler_hints.as_ref();
     let asks = |filter: &str| options.enabled_filters.iter().any(|name| name == filter);
     let json = asks("JsonFilter") && hints.is_some_and(|hints| hints.contains_key("query"));
@@ -295,7 +312,7 @@ fn looks_at_candidates(spec: &RequestSpec, options: &Options) -> bool {
         .iter()
         .flat_map(|specs| specs.iter());
     let odd = |key: &str| key.contains("candidates") || key.contains("__");
-    options.enabled_filters.iter().any(names) || json || specs.into_iter().any(|(key, _)| odd(key))
+    json || specs.into_iter().any(|(key, _)| odd(key))
 }
 
 impl Cloud {
@@ -417,8 +434,11 @@ impl Cloud {
         // The columns know nothing of expected members: such a request is decided host by host.
         if members.is_empty() {
             let hosts = working.hosts.clone();
-            let states = &mut working.states;
-            let survey = self.table.survey_with(own, spec, hosts, now, states);
+            let working = &mut working;
+            let (lacking, states) = (&working.lacking, &mut working.states);
+            let survey = self
+                .table
+                .survey_with(own, spec, hosts, lacking, now, states);
             working.first = survey.as_ref().map(order);
             let more = working.first.as_ref().is_some_and(|first| first.behind > 0);
             working.survey = survey.filter(|_| more);
@@ -439,11 +459,13 @@ impl Cloud {
             hosts,
             offer,
             attached: false,
+            lacking: HostSet::none(self.at.len()),
             first: None,
             survey: None,
             uuids: Arc::clone(&self.at),
         };
         if looks_at_candidates(spec, self.options()) {
+            working.lacking = self.lacking_devices(spec, &working);
             working.attach();
         }
         if !members.is_empty() {
@@ -451,6 +473,39 @@ impl Cloud {
             members.stand(hosts.iter(), &mut working.states);
         }
         working
+    }
+
+    /// The candidates on which PciPassthroughFilter will find too few devices, whatever stands in
+    /// their candidates, and no other filter looks at those. None where that is not sure, or where
+    /// Nova could raise instead.
+    fn lacking_devices(&self, spec: &RequestSpec, working: &WorkingHosts) -> HostSet {
+        let options = self.options();
+        let mut lacking = HostSet::none(self.at.len());
+        let given = |list: &Option<Vec<String>>| list.as_ref().is_some_and(|l| !l.is_empty());
+        let is_sure = narrows(spec, options, |name| name == PCI_FILTER)
+            && !narrows(spec, options, |name| name != PCI_FILTER)
+            && !names_candidates(spec, options)
+            && matches!(working.offer, CandidateOffer::Alike(_))
+            && !given(&spec.force_hosts)
+            && !given(&spec.force_nodes)
+            && filtering::is_rebuild(spec) == Ok(false);
+        let requests = spec.pci_requests.as_deref().filter(|_| is_sure);
+        let requests = requests.unwrap_or_default();
+        let is_good = |request: &PciRequest| {
+            request.alias_name.is_none()
+                || (request.request_id.is_some() && !request.spec.is_empty())
+        };
+        if !requests.iter().all(is_good) {
+            return lacking;
+        }
+        for DeviceDemand { wanted, hosts } in self.device_demands(requests) {
+            for at in working.hosts.iter() {
+                if hosts.get(at).is_some_and(|host| !host.has(wanted)) {
+                    lacking.set(at);
+                }
+            }
+        }
+        lacking
     }
 
     /// Filters and weighs candidates once, for the first instance, in any order; and the states as

@@ -18,6 +18,7 @@
 
 use super::phases::{Clock, smallest_sums};
 use super::survey::CompactDemand;
+use crate::eligible_hosts::NO_VICTIMS_SUFFICE;
 use crate::state::DecisionState;
 use crate::table::{BLOCK, HostIndex, OTHER_SHAPE, WIDE};
 use ebbtide_model::host_set::{HostSet, ones};
@@ -69,7 +70,8 @@ impl<'r, 's> Bounder<'r, 's> {
             if word == 0 {
                 continue;
             }
-            let victims = self.fewest_victims(block);
+            let mut victims = self.fewest_victims(block);
+            let impossible = self.demand_fewest(block, &mut victims);
             let bounds = &mut all[block * BLOCK..(block + 1) * BLOCK];
             for (part, bounds) in bounds.as_chunks_mut::<WIDE>().0.iter_mut().enumerate() {
                 let eight = block * (BLOCK / WIDE) + part;
@@ -100,6 +102,10 @@ impl<'r, 's> Bounder<'r, 's> {
                     }
                 }
             }
+            for lane in ones(impossible & word) {
+                // Solved only if nothing else is left, to tell why.
+                bounds[lane] = NEVER - 1;
+            }
         }
         for (host, _) in self.state.touched() {
             // What the columns say is not what this request has left of the host.
@@ -108,6 +114,25 @@ impl<'r, 's> Bounder<'r, 's> {
             }
         }
         all
+    }
+
+    /// Raises the numbers of victims to those that the judge of the request demands. Returns the
+    /// hosts of the block on which none suffice, as bits.
+    fn demand_fewest(&self, block: usize, victims: &mut [u32; BLOCK]) -> u64 {
+        let Some(fewest) = self.state.fewest() else {
+            return 0;
+        };
+        let start = block * BLOCK;
+        let here = &fewest[start.min(fewest.len())..fewest.len().min(start + BLOCK)];
+        let mut impossible = 0;
+        for (at, (&fewest, victims)) in here.iter().zip(victims).enumerate() {
+            if fewest == NO_VICTIMS_SUFFICE {
+                impossible |= 1 << at;
+            } else {
+                *victims = fewest.max(*victims);
+            }
+        }
+        impossible
     }
 
     /// How many victims at least each host of a block needs: one, or as many as the largest would

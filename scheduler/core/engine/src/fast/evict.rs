@@ -13,10 +13,12 @@
 use super::bounds::{Bounder, NEVER};
 use super::phases::Clock;
 use super::survey::CompactDemand;
+use crate::eligible_hosts::NO_VICTIMS_SUFFICE;
 use crate::plugins::DecideFailure;
 use crate::ranking::{RankedCandidate, SolvedHosts, Tier, Tools};
 use crate::state::DecisionState;
 use crate::table::{BLOCK, HostIndex};
+use crate::victims::{ShortageReason, VictimSearchResult};
 use ebbtide_model::host_set::{HostSet, ones};
 use ebbtide_solver::EvictionCost;
 use std::cmp::Reverse;
@@ -122,7 +124,11 @@ fn solve(
 ) -> Result<RankedCandidate, DecideFailure> {
     let cutoff = solved.cutoff();
     let bundle = state.ask.bundle;
-    let verdict = tools.search.solve(state, host, bundle, cutoff)?;
+    let fewest = state.fewest().map(|fewest| fewest[host.at()]);
+    let verdict = match fewest {
+        Some(NO_VICTIMS_SUFFICE) => VictimSearchResult::Impossible(ShortageReason::NotEnough),
+        _ => tools.search.solve(state, host, bundle, cutoff)?,
+    };
     let mut place = RankedCandidate {
         host,
         tier: Tier::Evicts,

@@ -43,11 +43,17 @@ pub(crate) fn step(
     pipeline: &Pipeline,
 ) -> Result<PlacementStep, DecideFailure> {
     let usable = tools.fast && tools.engine.config().policy == RankingPolicy::Tiered;
-    let wanted = survey::wanted(state).filter(|_| usable && state.host_needs().is_none());
+    let wanted = survey::wanted(state).filter(|_| usable && is_bounded(state));
     match wanted {
         Some(wanted) => tiered(tools, state, pipeline, &wanted),
         None => simple(tools, state, pipeline),
     }
+}
+
+/// Whether something is known of every host without asking it: a request for amounts, or one that a
+/// judge decides of which is known how many victims each host needs.
+fn is_bounded(state: &DecisionState<'_>) -> bool {
+    state.host_needs().is_none() || state.fewest().is_some()
 }
 
 /// Host by host.
@@ -167,6 +173,13 @@ fn fitting(
     tier: Tier,
 ) -> HostSet {
     let mut fit = survey::fitting(hosts, wanted, which);
+    if let Some(fewest) = state.fewest() {
+        // Amounts suffice; where devices may, too, the judge has to say so.
+        for at in fit.iter().collect::<Vec<_>>() {
+            let fits = || RankedCandidate::new(state, HostIndex::new(at)).tier <= tier;
+            fit.put(at, fewest[at] == 0 && fits());
+        }
+    }
     survey::amend(&mut fit, hosts, state, |host| {
         RankedCandidate::new(state, host).tier <= tier
     });
@@ -263,8 +276,7 @@ pub(crate) fn alternates(
     taken: &[HostIndex],
     many: usize,
 ) -> Result<Vec<HostIndex>, DecideFailure> {
-    let sums = state.host_needs().is_none();
-    let wanted = survey::wanted(state).filter(|_| tools.fast && sums);
+    let wanted = survey::wanted(state).filter(|_| tools.fast && is_bounded(state));
     let mut hosts = match wanted {
         Some(wanted) => {
             let full = |hosts: &HostSet| fitting(hosts, &wanted, state, survey::FULL, Tier::Room);

@@ -211,6 +211,7 @@ impl Cloud {
             provider::add(&mut known.preemptible, &resources, -1);
         }
         self.victims.remove_instance(uuid.into());
+        self.touch_devices(provider);
         Some(provider)
     }
 

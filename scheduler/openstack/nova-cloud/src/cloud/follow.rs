@@ -159,6 +159,7 @@ impl Cloud {
             priority: terms.priority,
             phase: InstancePhase::Running,
         };
+        self.touch_devices(provider);
         self.victims.put_instance(&row).is_ok()
     }
 }

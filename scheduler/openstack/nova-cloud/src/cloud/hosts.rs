@@ -281,6 +281,7 @@ impl Cloud {
         match node.place {
             Some(place) => {
                 self.table.put(place, state);
+                self.devices.touch(place);
                 // What is believed of its inventories may have changed with it.
                 if self
                     .providers
@@ -330,6 +331,7 @@ impl Cloud {
             node.place = Some(place);
         }
         self.layout += 1;
+        self.devices.touch(place);
         self.follow_provider(uuid);
         // Its preemptible instances can be found now.
         self.count_again_at(uuid);
@@ -360,6 +362,7 @@ impl Cloud {
         self.victims.remove_host(&name);
         self.numbers[place] = None;
         self.layout += 1;
+        self.devices.touch(place);
         self.count_again_at(uuid);
     }
 }

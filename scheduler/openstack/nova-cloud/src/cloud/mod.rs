@@ -9,6 +9,7 @@ mod bids;
 mod columns;
 mod comebacks;
 mod consumers;
+pub(crate) mod devices;
 pub(crate) mod follow;
 mod groups;
 mod hosts;
@@ -180,6 +181,8 @@ pub struct Cloud {
     /// Preemptions under way, of all schedulers.
     pub(crate) open: OpenPreemptions,
     pub(crate) engine: Engine,
+    /// See [`Cloud::decide_simply`].
+    pub(crate) simple: bool,
     /// With what decisions are compared; `None`: with nothing.
     pub(crate) shadow: Option<Arc<ShadowRules>>,
     pub(crate) victims: HostTable,
@@ -188,6 +191,8 @@ pub struct Cloud {
     pub(crate) named: HashMap<String, usize>,
     /// Their numbers there, by place.
     pub(crate) numbers: Vec<Option<HostNumber>>,
+    /// PCI devices of hosts, for requests that need some.
+    pub(crate) devices: devices::DeviceColumns,
 }
 
 /// The engine for victims.
@@ -235,11 +240,13 @@ impl Cloud {
             group_members: HashMap::new(),
             open: OpenPreemptions::default(),
             engine,
+            simple: false,
             shadow: None,
             victims,
             names: Vec::new(),
             named: HashMap::new(),
             numbers: Vec::new(),
+            devices: devices::DeviceColumns::default(),
         })
     }
 
@@ -273,10 +280,18 @@ impl Cloud {
         let (weighers, filters, settings) = deciding.apply(&self.settings);
         self.engine = engine(&settings)?;
         self.settings = settings;
+        self.decide_simply(self.simple);
         self.table.set_plugins(weighers);
         self.table.set_filter_plugins(filters);
         self.shadow = rules;
         Ok(())
+    }
+
+    /// Decides the simple way, or no more: every host is looked at, and nothing is skipped by what
+    /// is kept ready. The answers are the same; tests and benchmarks compare the two.
+    pub fn decide_simply(&mut self, simple: bool) {
+        self.simple = simple;
+        self.engine.set_simple(simple);
     }
 
     /// The units of the costs of victims: by the cost module in use, and by the one in shadow.

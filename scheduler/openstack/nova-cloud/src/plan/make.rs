@@ -320,6 +320,10 @@ impl RequestPlanner<'_> {
         }
         let evacuated = self.filter_needs().map(FilterNeeds::evacuated);
         let evacuated = evacuated.unwrap_or_default();
+        // What the trees of providers need is not known before they are searched.
+        let is_counted = self.needs.is_some() && self.trees.is_none();
+        let demands = self.needs.as_ref().filter(|_| is_counted);
+        let demands = demands.map_or_else(Vec::new, FilterNeeds::device_demands);
         let several = self.uuids.len() > 1;
         let members = self.members();
         // An invalid number in the rule has already failed the request in the filter.
@@ -352,6 +356,14 @@ impl RequestPlanner<'_> {
                 continue;
             }
             eligible.insert(number, *total);
+            if is_counted {
+                let mut each = demands.iter().map(|demand| {
+                    let here = demand.hosts.get(*place);
+                    here.map_or(Some(0), |here| here.fewest(demand.wanted))
+                });
+                let fewest = each.try_fold(0, |most, fewest| Some(fewest?.max(most)));
+                eligible.at_least(number, fewest);
+            }
             if let Some(left) = left {
                 eligible.limit(number, left);
             }

@@ -8,6 +8,8 @@ mod tree_needs;
 mod verify;
 mod verify_trees;
 
+pub(crate) use needs::PCI_FILTER;
+
 use crate::expected::ExpectedInstances;
 use crate::facts::{Allocations, Consumer, HostRef};
 use crate::scheduling::SelectedHost;

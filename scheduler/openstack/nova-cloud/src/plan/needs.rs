@@ -4,21 +4,25 @@
 use super::needs_columns::{demanded, freed_columns};
 use crate::candidates::candidate;
 use crate::cloud::Cloud;
+use crate::cloud::devices::DeviceDemand;
 use crate::facts::{HeldFacts, HeldResources};
 use ebbtide_engine::{HostNeeds, NeedColumns};
-use ebbtide_model::{InterruptionBehaviour, ServerId};
+use ebbtide_model::ServerId;
 use ebbtide_nova::fault::NovaException;
 use ebbtide_nova::filters::{self, Context, Filter};
-use ebbtide_nova::model::{AllocationCandidate, HostState, RequestSpec};
+use ebbtide_nova::model::{
+    AllocationCandidate, HostState, InstanceNumaTopology, NumaTopology, RequestSpec,
+};
 use ebbtide_nova::states::HostStateList as _;
 use ebbtide_nova::{filtering, hosts, numa, pci};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use uuid::Uuid;
 
 pub(super) const NUMA_FILTER: &str = "NUMATopologyFilter";
-pub(super) const PCI_FILTER: &str = "PciPassthroughFilter";
+pub(crate) const PCI_FILTER: &str = "PciPassthroughFilter";
 
 /// Most servers that a reason names.
 const NAMED: usize = 3;
@@ -126,20 +130,31 @@ impl<'a> FilterNeeds<'a> {
         devices.chain(cells).collect()
     }
 
-    /// What a server that ends frees besides amounts. In Nova a server that is only stopped keeps
-    /// its cells and devices.
-    pub(super) fn held(&self, server: ServerId) -> Option<&HeldResources> {
-        let instance = self.cloud.instances.get(&server.0)?;
-        let stops = |terms: &crate::flavor::PreemptibleTerms| {
-            terms.interruption == InterruptionBehaviour::Stop
-        };
-        if instance.terms.as_ref().is_some_and(stops) {
-            return None;
+    /// What a server that ends frees besides amounts.
+    pub(super) fn held(&self, server: ServerId) -> Option<&'a HeldResources> {
+        self.cloud.held_by(server)
+    }
+
+    /// The devices that one instance of the request wants, and what the hosts have.
+    pub(super) fn device_demands(&self) -> Vec<DeviceDemand> {
+        let requests = self.spec.pci_requests.as_deref().filter(|_| self.pci);
+        self.cloud.device_demands(requests.unwrap_or_default())
+    }
+
+    /// The cells of a host without these servers.
+    ///
+    /// # Errors
+    /// A server does not fit the host's cells.
+    pub(super) fn cells_without<'t>(
+        &self,
+        topology: &'t NumaTopology,
+        gone: impl Iterator<Item = &'t InstanceNumaTopology>,
+    ) -> Result<Cow<'t, NumaTopology>, NovaException> {
+        let mut left = Cow::Borrowed(topology);
+        for guest in gone.filter(|_| self.numa) {
+            left = Cow::Owned(numa::usage_without(&left, guest)?);
         }
-        match &instance.record.held {
-            HeldFacts::Held(held) => Some(held).filter(|held| held.fault.is_none()).map(|h| &**h),
-            HeldFacts::NotRead | HeldFacts::Nothing => None,
-        }
+        Ok(left)
     }
 
     pub(super) fn place(&self, host: &str) -> Option<usize> {
@@ -161,18 +176,15 @@ impl<'a> FilterNeeds<'a> {
         state.uuid.clone_from(&host.uuid);
         state.cpu_allocation_ratio = host.cpu_allocation_ratio;
         state.ram_allocation_ratio = host.ram_allocation_ratio;
+        let held = || gone.iter().filter_map(|server| self.held(*server));
+        if let Some(topology) = &host.numa_topology {
+            let guests = held().filter_map(|held| held.numa_topology.as_ref());
+            state.numa_topology = Some(self.cells_without(topology, guests)?.into_owned());
+        }
         state.pci_pools.clone_from(&host.pci_pools);
-        state.numa_topology.clone_from(&host.numa_topology);
-        for held in gone.iter().filter_map(|server| self.held(*server)) {
-            if let (Some(topology), Some(guest)) = (&state.numa_topology, &held.numa_topology)
-                && self.numa
-            {
-                state.numa_topology = Some(numa::usage_without(topology, guest)?);
-            }
-            if let Some(pools) = state.pci_pools.as_mut().filter(|_| self.pci) {
-                let devices = held.pci_devices.iter();
-                devices.for_each(|device| pci::add_device(pools, device));
-            }
+        if let Some(pools) = state.pci_pools.as_mut().filter(|_| self.pci) {
+            let devices = held().flat_map(|held| &held.pci_devices);
+            devices.for_each(|device| pci::add_device(pools, device));
         }
         Ok(state)
     }
@@ -263,8 +275,15 @@ impl HostNeeds for FilterNeeds<'_> {
         };
         let devices = self.pci && !held.pci_devices.is_empty();
         let has_cells = self.numa && held.numa_topology.is_some();
+        let fits = || {
+            let topology = self.state(place).numa_topology.as_ref();
+            topology.is_none_or(|topology| {
+                let guest = held.numa_topology.iter();
+                self.cells_without(topology, guest).is_ok()
+            })
+        };
         // One that does not fit its host's cells has nothing to give back.
-        (devices || has_cells) && self.without(place, &[instance]).is_ok()
+        (devices || has_cells) && fits()
     }
 
     fn fits(&self, host: &str, count: u32, gone: &[ServerId]) -> bool {
@@ -282,18 +301,16 @@ impl HostNeeds for FilterNeeds<'_> {
         before: &[ServerId],
         candidates: &[ServerId],
     ) -> NeedColumns {
-        let Some((place, state)) = self
+        let Some(state) = self
             .place(host)
-            .and_then(|place| Some((place, self.without(place, before).ok()?)))
+            .and_then(|place| self.without(place, before).ok())
         else {
             return NeedColumns::none();
         };
         let demand = demanded(self, &state, count);
-        let freed = candidates.iter().flat_map(|server| {
-            let gone: Vec<ServerId> = before.iter().chain([server]).copied().collect();
-            let without = self.without(place, &gone);
-            freed_columns(self, &demand, &state, without.as_ref().unwrap_or(&state))
-        });
+        let freed = candidates
+            .iter()
+            .flat_map(|server| freed_columns(self, &demand, &state, self.held(*server)));
         NeedColumns {
             freed: freed.collect(),
             deficits: demand.deficits,

@@ -5,7 +5,9 @@
 //! thread siblings, the order in which Nova tries cells, and networks are left to the filters.
 
 use super::needs::FilterNeeds;
-use ebbtide_nova::model::{HostState, InstanceNumaCell, NumaCell, PciRequest};
+use crate::cloud::devices::grouped;
+use crate::facts::HeldResources;
+use ebbtide_nova::model::{HostState, InstanceNumaCell, NumaCell, NumaTopology, PciRequest};
 use ebbtide_nova::pci;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -64,7 +66,10 @@ pub(super) struct Demand {
 /// What so many instances demand of a host.
 pub(super) fn demanded(needs: &FilterNeeds<'_>, host: &HostState, count: u32) -> Demand {
     let requests = if needs.pci {
-        grouped(needs, count)
+        grouped(
+            needs.spec.pci_requests.as_deref().unwrap_or_default(),
+            count,
+        )
     } else {
         Vec::new()
     };
@@ -81,7 +86,7 @@ pub(super) fn demanded(needs: &FilterNeeds<'_>, host: &HostState, count: u32) ->
         let cells = amounts.iter().map(|(cell, amount)| {
             let wanted = wanted.get(&(*cell, *amount));
             wanted.map_or(0, |wanted| {
-                wanted.saturating_sub(free(host, *cell, *amount))
+                wanted.saturating_sub(free(host.numa_topology.as_ref(), *cell, *amount))
             })
         });
         devices.iter().copied().chain(cells).collect()
@@ -93,49 +98,42 @@ pub(super) fn demanded(needs: &FilterNeeds<'_>, host: &HostState, count: u32) ->
     }
 }
 
-/// What leaves with a server, by column: the host with it and without it.
+/// What a server on a host frees when it leaves, by column.
 pub(super) fn freed_columns(
     needs: &FilterNeeds<'_>,
     demand: &Demand,
     with: &HostState,
-    without: &HostState,
+    held: Option<&HeldResources>,
 ) -> Vec<i64> {
-    let usable = |host: &HostState, request: &PciRequest| {
-        let pools = host.pci_pools.as_deref().unwrap_or_default();
-        if needs.pci {
-            pci::usable(pools, request)
-        } else {
-            0
-        }
+    let nothing = || vec![0; demand.requests.len() + demand.amounts.len()];
+    let Some(held) = held else {
+        return nothing();
     };
-    let devices = demand.requests.iter();
-    let devices = devices.map(|request| usable(without, request) - usable(with, request));
-    let amounts = demand.amounts.iter();
-    let amounts =
-        amounts.map(|(cell, amount)| free(without, *cell, *amount) - free(with, *cell, *amount));
+    let pools = with.pci_pools.as_deref();
+    let devices = demand.requests.iter().map(|request| {
+        // Pools of a node that was never updated do not come back.
+        pools.map_or(0, |pools| pci::freed(pools, &held.pci_devices, request))
+    });
+    let cells = with.numa_topology.as_ref().map_or(Ok(None), |topology| {
+        let without = needs.cells_without(topology, held.numa_topology.iter());
+        without.map(|without| Some((topology, without)))
+    });
+    let Ok(cells) = cells else {
+        return nothing();
+    };
+    let amounts = demand.amounts.iter().map(|(cell, amount)| {
+        let freed = cells.as_ref().map(|(with, without)| {
+            free(Some(&**without), *cell, *amount) - free(Some(with), *cell, *amount)
+        });
+        freed.unwrap_or(0)
+    });
     devices.chain(amounts).map(|freed| freed.max(0)).collect()
 }
 
-fn free(host: &HostState, cell: i64, amount: Amount) -> i64 {
-    let cells = host.numa_topology.iter().flat_map(|host| &host.cells);
+fn free(host: Option<&NumaTopology>, cell: i64, amount: Amount) -> i64 {
+    let cells = host.into_iter().flat_map(|host| &host.cells);
     let cell = cells.into_iter().find(|known| known.id == cell);
     cell.map_or(0, |cell| amount.of(cell))
-}
-
-/// The requests for devices of so many instances; those of the same spec are one.
-fn grouped(needs: &FilterNeeds<'_>, count: u32) -> Vec<PciRequest> {
-    let mut groups: Vec<PciRequest> = Vec::new();
-    for request in needs.spec.pci_requests.iter().flatten() {
-        let wanted = request.count.saturating_mul(i64::from(count));
-        match groups.iter_mut().find(|group| group.spec == request.spec) {
-            Some(group) => group.count = group.count.saturating_add(wanted),
-            None => groups.push(PciRequest {
-                count: wanted,
-                ..request.clone()
-            }),
-        }
-    }
-    groups
 }
 
 /// What each arrangement of the guest's cells on the host's wants of them. One that wants nothing

@@ -19,6 +19,7 @@ mod groups;
 mod kit;
 mod lifetimes;
 mod needs;
+mod needs_alike;
 mod needs_odd;
 mod needs_oracle;
 mod offering;
