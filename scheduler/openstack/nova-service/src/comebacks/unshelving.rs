@@ -11,8 +11,8 @@ use ebbtide_nova_objects::ScheduleRequest;
 
 /// The request for a shelved server, made of the one that Nova has kept (`unshelve_instance` in
 /// `nova/conductor/manager.py`, `_from_db_object` in `nova/objects/request_spec.py`): with its
-/// image, zone, hints, topology and devices, for any host, and with its group as it is now. `None`: Nova
-/// has kept none, or it asks for what only Neutron or Cyborg know.
+/// image, zone, hints, topology and devices, for any host, and with its group as it is now. `None`:
+/// Nova has kept none, or it asks for what only Neutron or Cyborg know.
 ///
 /// # Errors
 /// Those of the database.

@@ -282,7 +282,7 @@ pub(super) struct ServerRequest {
     /// Policy and members before the request.
     group: Option<(&'static str, Vec<String>)>,
     hints: BTreeMap<String, Vec<String>>,
-    pub(super) zone: Option<String>,
+    zone: Option<String>,
     from_volume: bool,
 }
 
