@@ -5,7 +5,7 @@ import contextlib
 from cloud import until
 from database import rows
 from interruptions import PREEMPTIBLE, makes_room
-from invariants import allocations, audit, check
+from invariants import allocations, audit, check, our_audit
 from preempt import must
 
 GPU = {'pci_passthrough:alias': 'gpu:1'}
@@ -128,7 +128,8 @@ def a_vgpu_of_a_nested_provider(stage):
         must({server: vgpu_of(cloud, server, providers) for server in ages if server != victim}
              == {server: before[server] for server in ages if server != victim}, 'others hold other VGPUs')
         check('a VGPU that changed hands')
-        audit()
+        # Nova's own heal_allocations knows no VGPUs.
+        our_audit()
         print('      a VGPU: of %s, from the cheapest of %d servers' % (providers[before[victim]], len(ages)), flush=True)
 
 
