@@ -115,7 +115,7 @@ fn billed(server: &str, hour: u32, [from, to]: [&str; 2], price: &str, charge: &
     }
 }
 
-async fn region_with_hours() -> Fake {
+pub async fn region_with_hours() -> Fake {
     let fake = region().await;
     fake.with(|state| {
         state.billed_hours = vec![

@@ -62,7 +62,7 @@ async fn what_is_printed_fits_into_the_terminal_and_breaks_no_number_and_no_iden
     let fake = nouns::region().await;
     fake.with(|state| state.decisions.push(story::decision()));
     let explain = format!("explain {}", id(900));
-    let with_prices = market::region().await;
+    let with_prices = market::region_with_hours().await;
     for (fake, line) in [
         (&fake, "host list"),
         (&fake, "host show host-A"),
