@@ -661,6 +661,9 @@ def servers_that_come_back(stage):
                 times[flavor] = runs_again(one, whole)
                 actions = [a['action'] for a in cloud.nova('GET', '/servers/%s/os-instance-actions' % one).json()['instanceActions']]
                 must(actions[0] == {'slim.stopping': 'start', 'slim.shelving': 'unshelve'}[flavor], 'the server has %s' % actions)
+                # The scheduler counts it at its next look, and only while it is there.
+                counted = 'ebbtide_comebacks_total{kind="resumed"} %d' % len(times)
+                until('the scheduler to see that it runs', 30, lambda: counted in told('/metrics').splitlines())
                 audit()
                 cloud.delete(one, *others)
             # Its owner starts it. The lock keeps the scheduler from doing so first.
