@@ -45,7 +45,7 @@ def foreseen(cloud, flavor):
 def a_gpu_that_a_normal_server_needs(stage):
     """Preemptible servers hold every GPU, and hosts have CPUs, memory and disk left. A normal
     server that asks for a GPU takes the device of the cheapest one, and no other server leaves; one
-    that asks for none takes nobody's. A what-if names the same host and victim before."""
+    that asks for none takes no GPU. A what-if names the same host and victim before."""
     with gpu_flavors(stage):
         ages = stage.fill('gpu.pre', HOSTS * GPUS_A_HOST)
         before = gpus()

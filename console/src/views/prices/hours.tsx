@@ -1,4 +1,4 @@
-// The single hours of a period's bills, read when somebody opens them. What each one costs is the
+// The single hours of a period's bills, read when the page opens them. What each one costs is the
 // scheduler's answer.
 
 import { useState } from "preact/hooks";

@@ -65,7 +65,7 @@ pub struct EligibleHosts<'n> {
     together: bool,
     spared: HashSet<ServerId>,
     needs: Option<&'n dyn HostNeeds>,
-    /// By slot; `None`: nobody has said so.
+    /// By slot; `None`: not known.
     fewest: Option<Vec<u32>>,
 }
 

@@ -100,7 +100,7 @@ pub(crate) struct DeviceColumns(Mutex<Vec<Kind>>);
 impl DeviceColumns {
     /// A host has other devices, or others hold them.
     pub(super) fn touch(&mut self, place: usize) {
-        // Whoever panicked while it counted has left a host marked that is counted already.
+        // A thread that panicked while it counted has left a host marked that is counted already.
         let kinds = match self.0.get_mut() {
             Ok(kinds) => kinds,
             Err(poisoned) => poisoned.into_inner(),

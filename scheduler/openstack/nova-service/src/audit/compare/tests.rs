@@ -454,7 +454,7 @@ fn a_server_that_changes_rests_or_belongs_to_an_open_row_may_hold_less() {
     let record = preemption("evacuating", SERVER, Uuid::from_u128(0x40));
     leaving.rows.push(row(Some(record)));
     assert_eq!(codes(&leaving), none);
-    // Nobody can read the record, and its victims are in the table.
+    // No program can read the record, and its victims are in the table.
     let mut unread = short();
     unread.rows.push(PreemptionRow {
         victims: BTreeSet::from([SERVER]),
