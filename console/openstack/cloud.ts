@@ -1,6 +1,8 @@
 // A real OpenStack for the tests, by the APIs of Keystone and Nova: `./devstack/openstack up` and
 // its openrc.
 
+import { execFileSync } from "node:child_process";
+
 /** Time that a server or an evacuation may take, in milliseconds. */
 const PATIENCE_MS = 120_000;
 
@@ -25,6 +27,23 @@ export async function eventually<T>(what: string, look: () => Promise<T | null>)
     if (Date.now() > end) throw new Error(`not in time: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 500));
   }
+}
+
+/** The only scheduler of the cloud, by its name among the processes of `./devstack/openstack`. */
+const SCHEDULER = "ebbtide-scheduler-1";
+
+function stack(...command: string[]): void {
+  execFileSync("../devstack/openstack", ["run", ...command], { stdio: "inherit" });
+}
+
+/** Ends the scheduler at once, as a crash does. */
+export function killScheduler(): void {
+  stack("stack_kill", SCHEDULER);
+}
+
+/** Starts the scheduler again, with the command of its last start. */
+export function runScheduler(): void {
+  stack("stack_start_again", SCHEDULER);
 }
 
 /** A user of a project, with a token. */

@@ -2,7 +2,7 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Host } from "../src/api/types";
 import { open, openBrowser, signedIn, violations } from "../browser/page";
-import { eventually, newTenant, User } from "./cloud";
+import { eventually, killScheduler, newTenant, runScheduler, User } from "./cloud";
 
 /** Free processors of a host that a preemptible server of the story takes. */
 const VCPUS = 4;
@@ -76,6 +76,27 @@ describe("the console on an OpenStack", () => {
     const group = page.getByRole("group", { name: "What would have been decided otherwise" });
     await group.getByLabel("if no server were preemptible").check();
     expect(await group.getByRole("status").innerText()).not.toBe("");
+    expect(wrong).toEqual([]);
+    await close();
+  });
+
+  it("says that the scheduler was killed, and goes on by itself when it answers", async () => {
+    const { page, wrong, close } = await asUser(admin);
+    const victims = page.locator('.group.ended tr[data-victim^="cheap-"]');
+    await victims.first().waitFor();
+    const known = await victims.count();
+    killScheduler();
+    await page.getByText(/The scheduler does not answer since \d\d:\d\d:\d\d\./).waitFor();
+    expect(await victims.count(), "what was known stays on the page").toBe(known);
+    // Nova takes the request now. The scheduler that starts finds it in its queue.
+    const waiting = await admin.boot(`waiting-${STAMP}`, "large");
+    servers.push(waiting);
+    runScheduler();
+    await page.getByText("The scheduler answers again.").waitFor();
+    await page.locator(".pulse.live").waitFor();
+    await page.locator('.group.active tr[data-victim^="cheap-"]').getByText(/\d s left/).waitFor();
+    await victims.nth(known).waitFor();
+    await admin.active(waiting);
     expect(wrong).toEqual([]);
     await close();
   });

@@ -50,6 +50,15 @@ stack_stop() {
     rm -f "$file"
 }
 
+# stack_kill NAME: KILL to the process group, as a crash is; `stack_start_again` starts the same.
+stack_kill() {
+    local file=$stack_run/$1.pid pid birth
+    process_alive "$file" || { echo "devstack/openstack: no process $1 runs" >&2; return 1; }
+    read -r pid birth < "$file"
+    kill -KILL -- "-$pid"
+    while process_alive "$file"; do sleep 0.1; done
+}
+
 # The names of all processes that were started and not stopped, one a line.
 stack_names() { (cd "$stack_run" 2>/dev/null && for f in *.pid; do [ -e "$f" ] && echo "${f%.pid}"; done); return 0; }
 
