@@ -1,35 +1,17 @@
 //! How large a message the broker takes. AMQP does not tell; it is tried.
 
-use std::sync::{Mutex, PoisonError};
-
-use ebbtide_amqp::{BrokerFault, BrokerSession, ConfirmChannel, while_alive};
+use ebbtide_amqp::{BrokerFault, BrokerSession, ConfirmChannel};
 use lapin::BasicProperties;
 
-use super::link::Link;
 use super::topology::StepError;
-use crate::{BackoffPolicy, BodyLimit, BusError, MAX_BODY_BYTES, QueuePrefix};
+use crate::{BodyLimit, MAX_BODY_BYTES, QueuePrefix};
 
 /// Publishes a message that is larger than any of this bus to a queue that does not exist. A broker
 /// that would accept it drops it; a broker that refuses it names its limit.
 pub(super) async fn look(
-    link: &Link,
+    session: &BrokerSession,
     prefix: &QueuePrefix,
-    last_problem: &Mutex<String>,
-) -> Result<BodyLimit, BusError> {
-    loop {
-        let session = link.session().await.ok_or(BusError::Closed)?;
-        match while_alive(&session, try_it(&session, prefix)).await {
-            Ok(limit) => return Ok(limit),
-            Err(StepError::Final(error)) => return Err(error),
-            Err(StepError::Again(problem)) => {
-                *last_problem.lock().unwrap_or_else(PoisonError::into_inner) = problem;
-            }
-        }
-        tokio::time::sleep(BackoffPolicy::default().first).await;
-    }
-}
-
-async fn try_it(session: &BrokerSession, prefix: &QueuePrefix) -> Result<BodyLimit, StepError> {
+) -> Result<BodyLimit, StepError> {
     let failed = |fault| StepError::of(fault, || "publish a large message".to_owned());
     let channel = ConfirmChannel::open(session).await.map_err(failed)?;
     let key = format!("{prefix}.without-consumer");

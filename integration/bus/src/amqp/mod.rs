@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use ebbtide_amqp::{ConnectionPurpose, Dialer, LinkState, while_alive};
+use ebbtide_amqp::{BrokerSession, ConnectionPurpose, Dialer, LinkState, while_alive};
 use ebbtide_runtime::login::Renewal;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -196,28 +196,12 @@ impl AmqpBus {
     pub async fn queue_use(&self, queue: &str) -> Result<Option<QueueUse>, BusError> {
         let shared = &self.shared;
         shared.ensure_open()?;
+        let problem = Mutex::new(String::new());
+        let step =
+            |session: Arc<BrokerSession>| async move { look_at_queue(&session, queue).await };
+        let look = shared.until_done(&problem, step);
         let what = || format!("look at queue {queue}");
-        let (found, problem) = (Mutex::new(None), Mutex::new(String::new()));
-        let look = async {
-            loop {
-                let session = shared.publish_link.session().await;
-                let session = session.ok_or(BusError::Closed)?;
-                match while_alive(&session, look_at_queue(&session, queue)).await {
-                    Ok(used) => {
-                        *found.lock().unwrap_or_else(PoisonError::into_inner) = used;
-                        return Ok(());
-                    }
-                    Err(StepError::Final(error)) => return Err(error),
-                    // The connection can break between two questions; the next one has a new one.
-                    Err(StepError::Again(detail)) => {
-                        *problem.lock().unwrap_or_else(PoisonError::into_inner) = detail;
-                    }
-                }
-                tokio::time::sleep(crate::BackoffPolicy::default().first).await;
-            }
-        };
-        shared.limited(look, what, &problem).await?;
-        Ok(found.into_inner().unwrap_or_else(PoisonError::into_inner))
+        shared.limited(look, what, &problem).await
     }
 }
 
@@ -264,17 +248,11 @@ impl Bus for AmqpBus {
     }
 
     async fn body_limit(&self, prefix: &QueuePrefix) -> Result<BodyLimit, BusError> {
-        let found = Mutex::new(None);
         let problem = Mutex::new(String::new());
-        let look = async {
-            let limit = limit::look(&self.shared.publish_link, prefix, &problem).await?;
-            *found.lock().unwrap_or_else(PoisonError::into_inner) = Some(limit);
-            Ok(())
-        };
+        let step = |session: Arc<BrokerSession>| async move { limit::look(&session, prefix).await };
+        let look = self.shared.until_done(&problem, step);
         let what = || "find out how large a message the broker takes".to_owned();
-        self.shared.limited(look, what, &problem).await?;
-        let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-        found.ok_or(BusError::Closed)
+        self.shared.limited(look, what, &problem).await
     }
 
     async fn is_read(&self, queue: &QueueName) -> Result<bool, BusError> {
@@ -397,20 +375,11 @@ impl Shared {
         self.ensure_open()?;
         // A later publish must not declare the queue again.
         self.lock_declared().remove(queue);
-        let what = || format!("delete queue {queue}");
         let problem = Mutex::new(String::new());
-        let work = async {
-            let session = self.publish_link.session().await.ok_or(BusError::Closed)?;
-            match while_alive(&session, delete_queue(&session, queue)).await {
-                Ok(()) => Ok(()),
-                Err(StepError::Final(error)) => Err(error),
-                Err(StepError::Again(detail)) => Err(BusError::Refused {
-                    operation: what(),
-                    detail,
-                }),
-            }
-        };
-        self.limited(work, what, &problem).await
+        let step = |session: Arc<BrokerSession>| async move { delete_queue(&session, queue).await };
+        let work = self.until_done(&problem, step);
+        self.limited(work, || format!("delete queue {queue}"), &problem)
+            .await
     }
 
     async fn declare_until_done(
@@ -418,12 +387,28 @@ impl Shared {
         queue: &QueueName,
         last_problem: &Mutex<String>,
     ) -> Result<(), BusError> {
+        let config = &self.config;
+        let step = |session: Arc<BrokerSession>| async move {
+            declare_queue(&session, queue, config).await
+        };
+        self.until_done(last_problem, step).await
+    }
+
+    /// Repeats a step, on a new connection if the last one broke, until it succeeds or is refused.
+    async fn until_done<T, F>(
+        &self,
+        last_problem: &Mutex<String>,
+        step: impl Fn(Arc<BrokerSession>) -> F,
+    ) -> Result<T, BusError>
+    where
+        F: Future<Output = Result<T, StepError>>,
+    {
         let mut pause =
             crate::backoff::ExponentialBackoff::new(self.config.reconnect, self.config.jitter_seed);
         loop {
             let session = self.publish_link.session().await.ok_or(BusError::Closed)?;
-            match while_alive(&session, declare_queue(&session, queue, &self.config)).await {
-                Ok(()) => return Ok(()),
+            match while_alive(&session, step(Arc::clone(&session))).await {
+                Ok(done) => return Ok(done),
                 Err(StepError::Final(error)) => return Err(error),
                 Err(StepError::Again(problem)) => {
                     *last_problem.lock().unwrap_or_else(PoisonError::into_inner) = problem;
@@ -469,12 +454,12 @@ impl Shared {
     }
 
     /// Puts the operation timeout on a piece of work that otherwise tries for ever.
-    async fn limited(
+    async fn limited<T>(
         &self,
-        work: impl Future<Output = Result<(), BusError>>,
+        work: impl Future<Output = Result<T, BusError>>,
         operation: impl FnOnce() -> String,
         last_problem: &Mutex<String>,
-    ) -> Result<(), BusError> {
+    ) -> Result<T, BusError> {
         let limit = self.config.operation_timeout;
         match tokio::time::timeout(limit, work).await {
             Ok(outcome) => outcome,

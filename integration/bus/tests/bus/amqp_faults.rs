@@ -309,3 +309,22 @@ async fn closing_waits_for_publishes_in_flight() {
     end.ack().await;
     reader.close().await;
 }
+
+#[tokio::test]
+async fn questions_and_deletions_go_on_over_a_broken_connection() {
+    let broker = shared_broker().await;
+    let direct = broker.url();
+    let proxy = Proxy::start(&host_and_port(direct), Mode::Forward).await;
+    let url = with_host_and_port(direct, &proxy.address().to_string());
+    let bus = AmqpBus::connect(config(&[&url]), PATIENCE).await.unwrap();
+    let queue = unique_prefix().agent("gone").unwrap();
+    for _ in 0..10 {
+        bus.declare(&queue).await.unwrap();
+        // The bus has not noticed yet that its connection is cut.
+        proxy.sever();
+        bus.delete(&queue).await.unwrap();
+        proxy.sever();
+        assert_eq!(bus.queue_use(queue.as_str()).await.unwrap(), None);
+    }
+    bus.close().await;
+}

@@ -3,7 +3,8 @@
 //!
 //! `cargo bench -p ebbtide-nova-cloud --bench gpus [-- --hosts N --requests N --only TEXT]`. With
 //! `--simple` every host is asked, which is the reference: the first plan of each case is compared
-//! with the plan that comes of it.
+//! with the plan that comes of it. Servers were launched at any second of the last 100 hours; with
+//! `--whole-minutes` at whole minutes, so that one sixtieth of them costs the same.
 
 #![allow(
     unreachable_pub,
@@ -38,6 +39,8 @@ const WARM_UP: usize = 5;
 #[derive(Clone, Copy)]
 struct Shape {
     hosts: u128,
+    /// Seconds between the times at which servers can have been launched. Nova keeps seconds.
+    every: i64,
     /// CPUs of a server for each of its GPUs: 8 leave none on a full host, 4 leave half.
     cpus: i64,
     /// Servers are pinned to the cells of their GPUs.
@@ -170,8 +173,9 @@ fn full(shape: Shape) -> Cloud {
             } else {
                 1
             };
-            let minutes = i64::try_from(numbers.below(6000)).unwrap();
-            let mut record = kit::instance(server, host, gpus * shape.cpus, minutes, true);
+            let mut record = kit::instance(server, host, gpus * shape.cpus, 0, true);
+            let seconds = i64::try_from(numbers.below(360_000)).unwrap() / shape.every;
+            record.launched_at = Some(kit::NOW - seconds * shape.every * 1_000_000);
             let pinned = shape.pinned && has_cells(host);
             let own = pinned.then(|| held_cells(first, gpus, shape.cpus));
             if let (Some(topology), Some(own)) = (&mut topology, &own) {
@@ -263,6 +267,7 @@ fn main() {
     let requests = usize::try_from(number("--requests", 100)).unwrap();
     let only = argument("--only").unwrap_or_default();
     let simple = std::env::args().any(|argument| argument == "--simple");
+    let whole_minutes = std::env::args().any(|argument| argument == "--whole-minutes");
     let clouds = [
         ("everything full", 8, false),
         ("half of the CPUs free", 4, false),
@@ -291,6 +296,7 @@ fn main() {
         }
         let mut cloud = full(Shape {
             hosts,
+            every: if whole_minutes { 60 } else { 1 },
             cpus,
             pinned,
         });

@@ -47,6 +47,15 @@ fn asked(flavor: &Flavor) -> Result<AdviceFlavor, ServiceError> {
     })
 }
 
+/// The project and the time that bills are asked for.
+fn billed_period(project: String, from: &str, before: &str) -> Result<BilledPeriod, ServiceError> {
+    Ok(BilledPeriod {
+        project_id: optional(project),
+        from: parsed("from", from)?,
+        before: parsed("before", before)?,
+    })
+}
+
 #[tonic::async_trait]
 impl Market for ApiHandlers {
     async fn list_lives(
@@ -103,11 +112,7 @@ impl Market for ApiHandlers {
     ) -> Result<Response<v1::ListBillsResponse>, Status> {
         let viewer = viewer(&request)?;
         let wire = request.into_inner();
-        let which = BilledPeriod {
-            project_id: optional(wire.project_id),
-            from: parsed("from", &wire.from)?,
-            before: parsed("before", &wire.before)?,
-        };
+        let which = billed_period(wire.project_id, &wire.from, &wire.before)?;
         let now = ebbtide_runtime::clock::now();
         let bills = bills(&self.api, &viewer, &which, now).await?;
         let mut charged = Sum::default();
@@ -124,11 +129,7 @@ impl Market for ApiHandlers {
     ) -> Result<Response<v1::ListBilledHoursResponse>, Status> {
         let viewer = viewer(&request)?;
         let wire = request.into_inner();
-        let which = BilledPeriod {
-            project_id: optional(wire.project_id),
-            from: parsed("from", &wire.from)?,
-            before: parsed("before", &wire.before)?,
-        };
+        let which = billed_period(wire.project_id, &wire.from, &wire.before)?;
         let after: Option<HourKey> = parsed("marker", &wire.marker)?;
         let most = limit(wire.limit, ROWS, ROWS);
         let now = ebbtide_runtime::clock::now();
