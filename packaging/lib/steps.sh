@@ -248,6 +248,8 @@ nova() {
     journalctl -q -o cat -u ebbtide-nova-scheduler | grep 'EB-' | tail -n 2 | cut -c 1-300
     systemctl stop ebbtide-nova-scheduler
     systemctl reset-failed ebbtide-nova-scheduler 2>/dev/null || true
+    # What Nova's packages own, which the unit makes where it is missing.
+    rmdir /var/log/nova
     userdel nova
     rm -r /etc/nova
 }
