@@ -17,8 +17,9 @@ _stack_test_usage() { cat <<X
                  Nova's API for two minutes
   slurm          not part of the default: nodes of a Slurm cluster are servers of a tenant, made and given back by ebbtide-batch;
                  normal servers take two
-  console        not part of the default: the console in Chromium, with Keystone's tokens: every view, a preemption while it is
-                 watched, what a tenant does not see; needs ./console/build before the programs are built
+  console        not part of the default: the console in Chromium and in Firefox, with Keystone's tokens: every view, a preemption
+                 while it is watched, the scheduler killed and started again, what a tenant does not see; needs ./console/build
+                 before the programs are built
   guests         not part of the default: real guests on QEMU by Nova's libvirt driver, in a cloud of its own; a victim reads its
                  notice inside the guest, others stop or hibernate and come back (root, Debian's release)
   horizon        not part of the default: our panels in Debian's Horizon and in the newest one, in Chromium: launch dialogue, notice,
@@ -274,10 +275,11 @@ _stack_test_batch() {
 }
 
 _stack_test_console() {
-    ensure_packages node chromium
+    ensure_packages node chromium firefox
     [ -d console/node_modules ] || ./console/build
     _stack_test_needs_ours
-    _stack_part 'the console' _stack_test_in_console
+    _stack_part 'the console in Chromium' _stack_test_in_console chromium
+    _stack_part 'the console in Firefox' _stack_test_in_console firefox
 }
 
 # In a new cloud: no other part has a host of real guests.
@@ -290,10 +292,10 @@ _stack_test_guests() {
     stack_test_up=()
 }
 
-# With the credentials of the cloud's administrator.
+# _stack_test_in_console BROWSER: with the credentials of the cloud's administrator.
 _stack_test_in_console() {
     . "$stack_home/openrc"
-    ./console/test openstack
+    EBBTIDE_BROWSER=$1 ./console/test openstack
 }
 
 _stack_test_horizon() {
