@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Every password that ours have is changed while servers are booted without a pause: at the broker,
 in the databases, at Keystone. SIGHUP to the scheduler, a shadow beside it and the agent; nothing is
-started again, no request is lost, and a wrong password leaves the old one in use.
+started again, no request is lost, and a wrong password leaves the old one in use. The same for the
+certificate of the API, which needs no SIGHUP.
 
 Ours get logins of their own for this (`ebbtide`), with one account each, which is the hard way:
 from the change at the server to the reload the old password opens nothing.
@@ -13,6 +14,7 @@ import threading
 import time
 import urllib.request
 
+import certificates
 import processes
 from bad_days import OURS, Log
 from cloud import Cloud, until
@@ -189,7 +191,8 @@ class Rotation:
         self.logins.write()
         for name in (OURS, AGENT):
             processes.kill(name, signal.SIGTERM)
-        stack('stack_start_scheduler', 'ebbtide', '1', CONF)
+        self.certificate = certificates.conf()
+        stack('stack_start_scheduler', 'ebbtide', '1', CONF, certificates.CONF)
         processes.start(AGENT)
         wait_scheduler()
         program = os.path.join(os.path.dirname(os.environ['STACK_EBBTIDE']), 'ebbtide-scheduler')
@@ -214,40 +217,51 @@ class Rotation:
         self.preemptible('again-' + what)
 
     def rotated(self, what):
-        """The documents' four steps, then a wrong password."""
+        """What changes one kind of credentials, while servers are booted and deleted."""
         loads = [Load('%s-%d' % (what, n)) for n in range(2)]
         try:
             until('the boots before it', 90, lambda: all(load.came for load in loads))
-            password = 'second-' + what
-            self.logins.change(what, password)
-            self.logins.write()
-            took = reload(what, ACCEPTED)
-            self.logins.end_old_connections(what)
-            wait_scheduler()
-            self.room_is_made(what)
-            # Wrong in the files, and right at the server.
-            self.logins.write(**{what: 'wrong'})
-            reload(what, REFUSED)
-            for name in (OURS, SHADOW):
-                states = metrics(name)
-                must(all(states[key] == 0 for key in keys_of(name, what)), '%s: refused logins are told as %s' % (name, states))
-            # New connections, with the password of before.
-            self.logins.end_old_connections(what)
-            wait_scheduler()
-            self.room_is_made(what + '-in-spite')
-            before = [load.came for load in loads]
-            until('boots with the password that stayed', 90, lambda: all(load.came > was for load, was in zip(loads, before)))
-            self.logins.write()
-            reload(what, 'the login is the same')
-            for name in (OURS, SHADOW):
-                must(set(metrics(name).values()) == {1}, '%s: after the correction the page says %s' % (name, metrics(name)))
+            began = time.monotonic()
+            if what == 'certificates':
+                certificates.replaced(self.cloud, Log(processes.log(OURS)), self.certificate)
+                said = 'replaced, refused and corrected in %.1f s' % (time.monotonic() - began)
+            else:
+                said = 'accepted %.1f s after SIGHUP' % self.password(what, loads)
         finally:
             for load in loads:
                 load.end()
         lost = [text for load in loads for text in load.lost]
         must(not lost, 'the rotation of %s has lost %d requests: %s' % (what, len(lost), lost[:3]))
-        print('      %-9s %3d boots, none lost, the longest %.1f s; accepted %.1f s after SIGHUP' % (
-            what, sum(load.came for load in loads), max(load.longest for load in loads), took), flush=True)
+        print('      %-12s %3d boots, none lost, the longest %.1f s; %s' % (
+            what, sum(load.came for load in loads), max(load.longest for load in loads), said), flush=True)
+
+    def password(self, what, loads):
+        """The documents' four steps, then a wrong password. Gives the seconds that the reload
+        took."""
+        password = 'second-' + what
+        self.logins.change(what, password)
+        self.logins.write()
+        took = reload(what, ACCEPTED)
+        self.logins.end_old_connections(what)
+        wait_scheduler()
+        self.room_is_made(what)
+        # Wrong in the files, and right at the server.
+        self.logins.write(**{what: 'wrong'})
+        reload(what, REFUSED)
+        for name in (OURS, SHADOW):
+            states = metrics(name)
+            must(all(states[key] == 0 for key in keys_of(name, what)), '%s: refused logins are told as %s' % (name, states))
+        # New connections, with the password of before.
+        self.logins.end_old_connections(what)
+        wait_scheduler()
+        self.room_is_made(what + '-in-spite')
+        before = [load.came for load in loads]
+        until('boots with the password that stayed', 90, lambda: all(load.came > was for load, was in zip(loads, before)))
+        self.logins.write()
+        reload(what, 'the login is the same')
+        for name in (OURS, SHADOW):
+            must(set(metrics(name).values()) == {1}, '%s: after the correction the page says %s' % (name, metrics(name)))
+        return took
 
     def end(self):
         processes.kill(SHADOW, signal.SIGTERM)
@@ -270,7 +284,7 @@ def main():
     rotation = Rotation(stage)
     try:
         rotation.begin()
-        for what in sys.argv[1:] or ('bus', 'databases', 'keystone'):
+        for what in sys.argv[1:] or ('bus', 'databases', 'keystone', 'certificates'):
             rotation.rotated(what)
         pids = {name: processes.pid(name) for name in rotation.pids}
         must(pids == rotation.pids, 'processes were started again: %s, %s' % (rotation.pids, pids))

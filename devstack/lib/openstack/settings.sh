@@ -74,7 +74,7 @@ stack_settings() {
     # For the tools in Python.
     export STACK_HOME=$stack_home STACK_TOOLS=$stack_tools STACK_PORT_MYSQL=$port_mysql STACK_PORT_AMQP=$port_amqp
     export STACK_PORT_PLACEMENT=$port_placement STACK_PORT_TAP=$port_tap STACK_PORT_KEYSTONE=$port_keystone STACK_PORT_NOVA=$port_nova
-    export STACK_PORT_SCHED_HTTP=$port_sched_http
+    export STACK_PORT_SCHED_HTTP=$port_sched_http STACK_PORT_SCHED_API=$port_sched_api
     export STACK_CHECKOUT=$PWD STACK_COMPUTES STACK_LIBVIRT STACK_SCHEDULERS STACK_WITH STACK_RPC_TIMEOUT
 }
 

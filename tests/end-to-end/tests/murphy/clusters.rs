@@ -8,19 +8,14 @@
 use crate::client::{PATIENCE, RetryingClient};
 use crate::day::{DRIVER, flavors};
 use crate::faults::Schedulers;
-use crate::load::{Caller, Ledger};
+use crate::load::Load;
 use crate::verification::{self, Verdict};
 use crate::watch::Watch;
-use ebbtide_bench::seeded::SeededNumbers;
 use ebbtide_harness::{Deadline, GaleraCluster, PostgresPair, RabbitCluster};
 use ebbtide_integration_tests::{Database, Region, RegionOptions};
 use ebbtide_runtime::clock::Stopwatch;
-use futures::FutureExt as _;
-use futures::future::join_all;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 const HOSTS: u32 = 6;
@@ -111,16 +106,12 @@ impl Cluster {
 }
 
 /// What the callers noticed in one part of the time.
-fn say(cluster: &Cluster, what: &str, took: &Stopwatch, ledger: &Ledger, unanswered: &AtomicU64) {
-    let (pause, decisions) = ledger.decisions.take();
-    let (waited, starts) = ledger.starts.take();
+fn say(cluster: &Cluster, what: &str, took: &Stopwatch, load: &Load) {
     println!(
-        "clusters: {}: {what}: {:.1} s, {decisions} decisions, longest pause {:.1} s; {starts} starts, longest pause {:.1} s; {} attempts without an answer",
+        "clusters: {}: {what}: {:.1} s, {}",
         cluster.name(),
         took.elapsed().as_secs_f64(),
-        pause.as_secs_f64(),
-        waited.as_secs_f64(),
-        unanswered.swap(0, Ordering::Relaxed),
+        load.noticed(),
     );
 }
 
@@ -175,52 +166,31 @@ async fn happen(mut cluster: Cluster, nodes: usize) {
     verification::until_hosts_are_up(&mut client, hosts.len()).await;
     cluster.verify().await;
     let watch = Watch::start(&region, &hosts);
-    let (ledger, over) = (
-        Arc::new(Ledger::default()),
-        Arc::new(AtomicBool::new(false)),
-    );
-    let unanswered = Arc::new(AtomicU64::new(0));
-    let load = join_all((0..PREEMPTORS + FILLERS).map(|n| {
-        let mut client = RetryingClient::of(&ready, n as usize);
-        client.unanswered = Arc::clone(&unanswered);
-        let caller = Caller {
-            client,
-            dice: SeededNumbers::new(1, 100 + n),
-            ledger: Arc::clone(&ledger),
-            over: Arc::clone(&over),
-        };
-        async move {
-            match n < PREEMPTORS {
-                true => caller.preempt().await,
-                false => caller.fill().await,
-            }
-        }
-        .boxed_local()
-    }));
+    let load = Load::new(1);
     let trouble = async {
         let took = Stopwatch::start();
         progress(&mut client, &mut schedulers, "before anything").await;
-        say(&cluster, "all nodes", &took, &ledger, &unanswered);
+        say(&cluster, "all nodes", &took, &load);
         for node in 0..nodes {
             let took = Stopwatch::start();
             cluster.kill(node).await;
             progress(&mut client, &mut schedulers, "after a node died").await;
             let what = format!("node {} dies", node + 1);
-            say(&cluster, &what, &took, &ledger, &unanswered);
+            say(&cluster, &what, &took, &load);
             let took = Stopwatch::start();
             cluster.rejoin(node).await;
             progress(&mut client, &mut schedulers, "after a node came back").await;
             let what = format!("node {} comes back", node + 1);
-            say(&cluster, &what, &took, &ledger, &unanswered);
+            say(&cluster, &what, &took, &load);
         }
-        over.store(true, Ordering::Relaxed);
+        load.end();
     };
-    tokio::join!(load, trouble);
+    tokio::join!(load.run(&ready, PREEMPTORS, FILLERS), trouble);
     schedulers.start().await;
     verification::until_all_is_at_rest(&mut client, hosts.len()).await;
     let seen = watch.end();
     let found = verification::all(&mut client).await;
-    let verdict = Verdict::of(&region, &hosts, &ledger.all(), &seen, &found);
+    let verdict = Verdict::of(&region, &hosts, &load.ledger.all(), &seen, &found);
     println!(
         "clusters: {}: {} evacuations: {verdict}",
         cluster.name(),

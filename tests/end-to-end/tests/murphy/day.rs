@@ -3,7 +3,7 @@
 
 use crate::client::RetryingClient;
 use crate::faults::{self, FaultLog, FaultSchedule, Schedulers, TestedDatabase};
-use crate::load::{Caller, FLAVORS, Ledger};
+use crate::load::{FLAVORS, Load};
 use crate::verification;
 use crate::watch::Watch;
 use ebbtide_bench::seeded::SeededNumbers;
@@ -11,12 +11,8 @@ use ebbtide_client::Region as Clients;
 use ebbtide_harness::{Deadline, MariaDb, Postgres, RabbitMq};
 use ebbtide_integration_tests::{Database, Region, RegionOptions};
 use ebbtide_proto::v1;
-use futures::FutureExt as _;
-use futures::future::join_all;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 const HOSTS: u32 = 10;
@@ -106,26 +102,7 @@ impl Day {
         verification::until_hosts_are_up(&mut client, hosts.len()).await;
 
         let watch = Watch::start(&region, &hosts);
-        let (ledger, over) = (
-            Arc::new(Ledger::default()),
-            Arc::new(AtomicBool::new(false)),
-        );
-        // In this task, because what is asked with a closure cannot be moved to another thread.
-        let load = join_all((0..PREEMPTORS + FILLERS).map(|n| {
-            let caller = Caller {
-                client: RetryingClient::of(&ready, n as usize),
-                dice: SeededNumbers::new(self.seed, 100 + n),
-                ledger: Arc::clone(&ledger),
-                over: Arc::clone(&over),
-            };
-            async move {
-                match n < PREEMPTORS {
-                    true => caller.preempt().await,
-                    false => caller.fill().await,
-                }
-            }
-            .boxed_local()
-        }));
+        let load = Load::new(self.seed);
 
         let diary = FaultLog::default();
         let whole = Deadline::after(Duration::from_secs(4 * self.seconds));
@@ -154,15 +131,15 @@ impl Day {
                     break;
                 }
             }
-            over.store(true, Ordering::Relaxed);
+            load.end();
         };
-        tokio::join!(load, trouble);
+        tokio::join!(load.run(&ready, PREEMPTORS, FILLERS), trouble);
         schedulers.start().await;
         verification::until_all_is_at_rest(&mut client, hosts.len()).await;
         let took = whole.elapsed();
         let seen = watch.end();
         let found = verification::all(&mut client).await;
-        let verdict = verification::Verdict::of(&region, &hosts, &ledger.all(), &seen, &found);
+        let verdict = verification::Verdict::of(&region, &hosts, &load.ledger.all(), &seen, &found);
         println!(
             "murphy: {:?}, seed {}: {} evacuations under {} faults in {:.0} s: {verdict}\n{:?}",
             self.database,

@@ -6,8 +6,11 @@ use ebbtide_bench::seeded::SeededNumbers;
 use ebbtide_harness::Deadline;
 use ebbtide_proto::v1;
 use ebbtide_runtime::clock::Stopwatch;
+use futures::FutureExt as _;
+use futures::future::join_all;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tonic::Code;
@@ -98,11 +101,74 @@ impl Pauses {
     }
 }
 
-pub(crate) struct Caller {
-    pub(crate) client: RetryingClient,
-    pub(crate) dice: SeededNumbers,
+/// Callers at the same time, and what they notice.
+#[derive(Debug)]
+pub(crate) struct Load {
+    seed: u64,
     pub(crate) ledger: Arc<Ledger>,
-    pub(crate) over: Arc<AtomicBool>,
+    /// Attempts that got no answer.
+    unanswered: Arc<AtomicU64>,
+    over: Arc<AtomicBool>,
+}
+
+impl Load {
+    /// The same seed gives the same callers.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            ledger: Arc::default(),
+            unanswered: Arc::default(),
+            over: Arc::default(),
+        }
+    }
+
+    /// So many callers for normal servers, and so many for preemptible ones, until [`Self::end`].
+    pub(crate) async fn run(&self, ready: &[PathBuf], preemptors: u64, fillers: u64) {
+        let callers = (0..preemptors + fillers).map(|n| {
+            let mut client = RetryingClient::of(ready, n as usize);
+            client.unanswered = Arc::clone(&self.unanswered);
+            let caller = Caller {
+                client,
+                dice: SeededNumbers::new(self.seed, 100 + n),
+                ledger: Arc::clone(&self.ledger),
+                over: Arc::clone(&self.over),
+            };
+            async move {
+                match n < preemptors {
+                    true => caller.preempt().await,
+                    false => caller.fill().await,
+                }
+            }
+            // In this task: what is asked with a closure cannot be moved to another thread.
+            .boxed_local()
+        });
+        join_all(callers).await;
+    }
+
+    /// Callers finish with the servers that they have.
+    pub(crate) fn end(&self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+
+    /// What they have noticed since the last call.
+    pub(crate) fn noticed(&self) -> String {
+        let (pause, decisions) = self.ledger.decisions.take();
+        let (waited, starts) = self.ledger.starts.take();
+        format!(
+            "{decisions} decisions, longest pause {:.1} s; {starts} starts, longest pause {:.1} s; \
+             {} attempts without an answer",
+            pause.as_secs_f64(),
+            waited.as_secs_f64(),
+            self.unanswered.swap(0, Ordering::Relaxed),
+        )
+    }
+}
+
+struct Caller {
+    client: RetryingClient,
+    dice: SeededNumbers,
+    ledger: Arc<Ledger>,
+    over: Arc<AtomicBool>,
 }
 
 impl Caller {
@@ -180,7 +246,7 @@ impl Caller {
 
     /// One normal server after the other: asked for, waited for, ended; one of ten is not waited
     /// for.
-    pub(crate) async fn preempt(mut self) {
+    async fn preempt(mut self) {
         while !self.over.load(Ordering::Relaxed) {
             let flavor = match self.dice.below(5) {
                 0 => "whole",
@@ -202,7 +268,7 @@ impl Caller {
     }
 
     /// Preemptible servers for as long as there is room. One of twenty is ended by its owner.
-    pub(crate) async fn fill(mut self) {
+    async fn fill(mut self) {
         while !self.over.load(Ordering::Relaxed) {
             let flavor = match self.dice.below(3) {
                 0 => "patient",

@@ -6,21 +6,17 @@
 use crate::client::RetryingClient;
 use crate::day::{DRIVER, flavors};
 use crate::faults::Schedulers;
-use crate::load::{Caller, Ledger};
+use crate::load::Load;
 use crate::verification::{self, Verdict};
 use crate::watch::Watch;
-use ebbtide_bench::seeded::SeededNumbers;
 use ebbtide_harness::Deadline;
 use ebbtide_integration_tests::{Database, Region, RegionOptions};
-use futures::FutureExt as _;
-use futures::future::join_all;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 const HOSTS: usize = 6;
-const CALLERS: u64 = 7;
+const PREEMPTORS: u64 = 5;
+const FILLERS: u64 = 2;
 
 /// What a host's agent does for as long as it takes to replace it.
 const LIMITS: &str = "notice_timeout_seconds = 10\nnotice_attempts = 5\nact_timeout_seconds = 40\n\
@@ -69,28 +65,7 @@ async fn upgrade(database: Database) {
     flavors(&mut client).await;
     verification::until_hosts_are_up(&mut client, hosts.len()).await;
     let watch = Watch::start(&region, &hosts);
-    let (ledger, over) = (
-        Arc::new(Ledger::default()),
-        Arc::new(AtomicBool::new(false)),
-    );
-    let unanswered = Arc::new(AtomicU64::new(0));
-    let load = join_all((0..CALLERS).map(|n| {
-        let mut client = RetryingClient::of(&ready, n as usize);
-        client.unanswered = Arc::clone(&unanswered);
-        let caller = Caller {
-            client,
-            dice: SeededNumbers::new(1, 100 + n),
-            ledger: Arc::clone(&ledger),
-            over: Arc::clone(&over),
-        };
-        async move {
-            match n < CALLERS - 2 {
-                true => caller.preempt().await,
-                false => caller.fill().await,
-            }
-        }
-        .boxed_local()
-    }));
+    let load = Load::new(1);
     let steps = async {
         // Schedulers first, one after the other, so that the last one of the previous version works
         // beside new ones, and with agents of both versions. Then the other agents.
@@ -99,14 +74,8 @@ async fn upgrade(database: Database) {
             ("two schedulers, half of the agents", &[1], &[0, 1, 2]),
             ("all", &[2], &[3, 4, 5]),
         ];
-        say(
-            "the previous version alone",
-            phase / 3,
-            &mut client,
-            &ledger,
-            &unanswered,
-        )
-        .await;
+        let alone = "the previous version alone";
+        say(alone, phase / 3, &mut client, &load).await;
         for (what, newer, agents) in steps {
             for at in newer {
                 let (name, peer) = &mut schedulers.running[*at];
@@ -118,15 +87,15 @@ async fn upgrade(database: Database) {
                 region.kill_agent(&hosts[*at]);
                 region.start_agent(&hosts[*at]).unwrap();
             }
-            say(what, phase, &mut client, &ledger, &unanswered).await;
+            say(what, phase, &mut client, &load).await;
         }
-        over.store(true, Ordering::Relaxed);
+        load.end();
     };
-    tokio::join!(load, steps);
+    tokio::join!(load.run(&ready, PREEMPTORS, FILLERS), steps);
     verification::until_all_is_at_rest(&mut client, hosts.len()).await;
     let seen = watch.end();
     let found = verification::all(&mut client).await;
-    let verdict = Verdict::of(&region, &hosts, &ledger.all(), &seen, &found);
+    let verdict = Verdict::of(&region, &hosts, &load.ledger.all(), &seen, &found);
     println!(
         "mixed: {database:?}: {} evacuations: {verdict}",
         verdict.evacuations
@@ -138,13 +107,7 @@ async fn upgrade(database: Database) {
 }
 
 /// Lets a step last, at least until ten victims more have left.
-async fn say(
-    what: &str,
-    time: Duration,
-    client: &mut RetryingClient,
-    ledger: &Ledger,
-    unanswered: &AtomicU64,
-) {
+async fn say(what: &str, time: Duration, client: &mut RetryingClient, load: &Load) {
     let (before, lasts) = (verification::evacuated(client).await, Deadline::after(time));
     let patience = Deadline::after(time + crate::client::PATIENCE);
     let mut now = before;
@@ -157,14 +120,11 @@ async fn say(
         tokio::time::sleep(Duration::from_millis(200)).await;
         now = verification::evacuated(client).await;
     }
-    let ((pause, decisions), (waited, starts)) = (ledger.decisions.take(), ledger.starts.take());
     println!(
-        "mixed: newer: {what}: {:.0} s, {} evacuations, {decisions} decisions, longest pause {:.1} s; {starts} starts, longest pause {:.1} s; {} attempts without an answer",
+        "mixed: newer: {what}: {:.0} s, {} evacuations, {}",
         lasts.elapsed().as_secs_f64(),
         now - before,
-        pause.as_secs_f64(),
-        waited.as_secs_f64(),
-        unanswered.swap(0, Ordering::Relaxed),
+        load.noticed(),
     );
 }
 

@@ -8,19 +8,14 @@
 use crate::client::{PATIENCE, RetryingClient};
 use crate::day::{DRIVER, flavors};
 use crate::faults::Schedulers;
-use crate::load::{Caller, Ledger};
+use crate::load::Load;
 use crate::verification::{self, Verdict};
 use crate::watch::Watch;
-use ebbtide_bench::seeded::SeededNumbers;
 use ebbtide_harness::{Deadline, MariaDb, Postgres, RabbitMq, Signal};
 use ebbtide_integration_tests::{Database, Peer, Region, RegionOptions, get_raw};
 use ebbtide_runtime::clock::Stopwatch;
-use futures::FutureExt as _;
-use futures::future::join_all;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 const HOSTS: u32 = 6;
@@ -234,28 +229,7 @@ async fn happen(server: Server) {
     verification::until_hosts_are_up(&mut client, hosts.len()).await;
     let processes: Vec<u32> = region.agent_pids();
     let watch = Watch::start(&region, &hosts);
-    let (ledger, over) = (
-        Arc::new(Ledger::default()),
-        Arc::new(AtomicBool::new(false)),
-    );
-    let unanswered = Arc::new(AtomicU64::new(0));
-    let load = join_all((0..PREEMPTORS + FILLERS).map(|n| {
-        let mut client = RetryingClient::of(&ready, n as usize);
-        client.unanswered = Arc::clone(&unanswered);
-        let caller = Caller {
-            client,
-            dice: SeededNumbers::new(1, 100 + n),
-            ledger: Arc::clone(&ledger),
-            over: Arc::clone(&over),
-        };
-        async move {
-            match n < PREEMPTORS {
-                true => caller.preempt().await,
-                false => caller.fill().await,
-            }
-        }
-        .boxed_local()
-    }));
+    let load = Load::new(1);
     let rotated = Rotated {
         region: &region,
         schedulers: &schedulers,
@@ -264,13 +238,8 @@ async fn happen(server: Server) {
     let accepted = "the new login is accepted";
     let refused = "the new login is refused, and the old one stays";
     let say = |what: &str, took: Stopwatch| {
-        let (pause, decisions) = ledger.decisions.take();
-        println!(
-            "rotation: {what}: {:.1} s, {decisions} decisions, longest pause {:.1} s, {} attempts without an answer",
-            took.elapsed().as_secs_f64(),
-            pause.as_secs_f64(),
-            unanswered.swap(0, Ordering::Relaxed),
-        );
+        let seconds = took.elapsed().as_secs_f64();
+        println!("rotation: {what}: {seconds:.1} s, {}", load.noticed());
     };
     let trouble = async {
         let took = Stopwatch::start();
@@ -340,13 +309,13 @@ async fn happen(server: Server) {
         rotated.until_shown("database.url", accepted, 2, 1).await;
         progress(&mut client, "after the correction").await;
         say("no valid login until the correction", took);
-        over.store(true, Ordering::Relaxed);
+        load.end();
     };
-    tokio::join!(load, trouble);
+    tokio::join!(load.run(&ready, PREEMPTORS, FILLERS), trouble);
     verification::until_all_is_at_rest(&mut client, hosts.len()).await;
     let seen = watch.end();
     let found = verification::all(&mut client).await;
-    let verdict = Verdict::of(&region, &hosts, &ledger.all(), &seen, &found);
+    let verdict = Verdict::of(&region, &hosts, &load.ledger.all(), &seen, &found);
     println!("rotation: {} evacuations: {verdict}", verdict.evacuations);
     verdict.insist();
     assert_eq!(region.agent_pids(), processes, "an agent was started again");
