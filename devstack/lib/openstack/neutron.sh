@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Debian's Neutron: its API with the ML2 plugin and routers, without agents. Computes on the fake
-# driver plug nothing; a mechanism driver of ours binds every port.
+# Debian's Neutron: its API with the ML2 plugin, routers and QoS, without agents. Computes on the
+# fake driver plug nothing; a mechanism driver of ours binds every port. Networks are of type local;
+# an administrator makes a flat one on any physical network, for ports with minimum bandwidth.
 
 _stack_neutron_conf() { cat <<X
 [DEFAULT]
@@ -12,17 +13,19 @@ state_path = $stack_var/neutron
 transport_url = rabbit://nova:nova@127.0.0.1:$port_amqp/
 api_paste_config = /usr/share/neutron-common/api-paste.ini
 core_plugin = ml2
-service_plugins = router
+service_plugins = router,qos
 api_workers = 1
 rpc_workers = 0
 rpc_state_report_workers = 0
 notify_nova_on_port_status_changes = true
 notify_nova_on_port_data_changes = true
 [ml2]
-type_drivers = local
+type_drivers = local,flat
 tenant_network_types = local
 mechanism_drivers = stack_ports
-extension_drivers = port_security
+extension_drivers = port_security,qos
+[ml2_type_flat]
+flat_networks = *
 [quotas]
 quota_network = -1
 quota_subnet = -1

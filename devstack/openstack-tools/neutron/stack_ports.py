@@ -1,17 +1,49 @@
 """A mechanism driver of Neutron's ML2 plugin for a cloud whose computes run a fake hypervisor: it
-binds every port on every host, and the port is ACTIVE at once, as with an agent that is done."""
+binds every port on every host, and the port is ACTIVE at once, as with an agent that is done. A
+port that holds bandwidth in Placement is bound on the host of that bandwidth only."""
+import uuid
+
 from neutron_lib import constants
 from neutron_lib.api.definitions import portbindings
+from neutron_lib.db import constants as db_constants
+from neutron_lib.placement import utils
 from neutron_lib.plugins.ml2 import api
+from neutron_lib.services.qos import base
+from neutron_lib.services.qos import constants as qos
+
+# Neutron names the provider of an interface after host and interface within a namespace of the
+# driver. bandwidth.py creates the providers, as an agent of this driver would.
+NAMESPACE = uuid.UUID('5d3c41f0-2f0e-4be1-8d5a-3f1d3f6a7b10')
+INTERFACE = 'br-physnet0'
+
+
+class MinimumBandwidth(base.DriverBase):
+    """Declares the rule to the QoS plugin, which refuses rules that no driver supports."""
+
+    def __init__(self):
+        amounts = {'type:range': [0, db_constants.DB_INTEGER_MAX_VALUE]}
+        super().__init__(
+            name='stack_ports', vif_types=[portbindings.VIF_TYPE_OTHER],
+            vnic_types=[portbindings.VNIC_NORMAL],
+            supported_rules={qos.RULE_TYPE_MINIMUM_BANDWIDTH: {
+                qos.MIN_KBPS: amounts,
+                qos.DIRECTION: {'type:values': constants.VALID_DIRECTIONS}}})
 
 
 class BindEverywhere(api.MechanismDriver):
     def initialize(self):
-        """Nothing to prepare."""
+        self.minimum_bandwidth = MinimumBandwidth()
 
     @property
     def connectivity(self):
         return portbindings.CONNECTIVITY_L2
+
+    def responsible_for_ports_allocation(self, context):
+        """Whether the port holds bandwidth of the interface of its host, and of no other provider.
+        Neutron refuses to bind the port else."""
+        here = utils.device_resource_provider_uuid(NAMESPACE, context.host, INTERFACE)
+        allocation = context.current[portbindings.PROFILE].get('allocation', {})
+        return bool(allocation) and {uuid.UUID(held) for held in allocation.values()} == {here}
 
     def bind_port(self, context):
         for segment in context.segments_to_bind:
