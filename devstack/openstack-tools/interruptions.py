@@ -26,15 +26,16 @@ def flavors(stage, behaviour, *sizes):
             stage.cloud.nova('DELETE', '/flavors/' + flavor)
 
 
-def makes_room(stage, ages, victim, flavor, behaviour, left):
+def makes_room(stage, ages, victim, flavor, behaviour, left, **options):
     """A normal server comes to a cloud without room for it. `victim` alone gets a notice that names
     its behaviour, and the newcomer starts when the victim no longer runs there. `left`: whether the
-    victim, as Nova shows it, has left by its behaviour. Gives the newcomer."""
+    victim, as Nova shows it, has left by its behaviour. `options`: of the newcomer, as those of
+    `create`. Gives the newcomer."""
     cloud = stage.cloud
     home = cloud.server(victim)['OS-EXT-SRV-ATTR:host']
     watch, occupation = Watch(ages), Occupation()
     try:
-        newcomer = cloud.settled(cloud.create('newcomer', flavor), seconds=150)
+        newcomer = cloud.settled(cloud.create('newcomer', flavor, **options), seconds=150)
         must(newcomer['status'] == 'ACTIVE', '%s: the newcomer is %s: %s' % (behaviour, newcomer['status'], newcomer.get('fault')))
         until('the victim to have left by %s' % behaviour, 60, lambda: left(cloud.server(victim)))
     finally:

@@ -22,6 +22,8 @@ _stack_test_usage() { cat <<X
                  before the programs are built
   guests         not part of the default: real guests on QEMU by Nova's libvirt driver, in a cloud of its own; a victim reads its
                  notice inside the guest, others stop or hibernate and come back (root, Debian's release)
+  ports          not part of the default: servers whose ports have a minimum bandwidth, with Debian's Neutron, in a cloud of its own;
+                 a normal one takes the bandwidth of a preemptible one (Debian's release)
   horizon        not part of the default: our panels in Debian's Horizon and in the newest one, in Chromium: launch dialogue, notice,
                  early release, capacity, German; below / and below a folder
   same-original  not part of the default: the first with nova-scheduler twice; what differs then is chance or haste, not ours
@@ -44,7 +46,7 @@ stack_command_test() {
             --one-cloud) one_cloud=1 ;;
             --short) stack_test_chapters=(short); stack_test_days=(short) ;;
             --days) stack_test_days=("$2"); shift ;;
-            same-answers|same-original|story|slurm|batch|bad-days|cells|console|guests|horizon|rotation) parts+=("$1") ;;
+            same-answers|same-original|story|slurm|batch|bad-days|cells|console|guests|horizon|ports|rotation) parts+=("$1") ;;
             *) echo "devstack/openstack test: unknown part $1 (see --help)" >&2; return 2 ;;
         esac
         shift
@@ -288,6 +290,16 @@ _stack_test_guests() {
     stack_test_up=(--libvirt)
     _stack_test_needs_ours
     _stack_part 'real guests' stack_tool guests.py
+    stack_test_is_up= stack_test_has_ours=
+    stack_test_up=()
+}
+
+# In a new cloud: the others have no ports.
+_stack_test_ports() {
+    stack_test_is_up= stack_test_has_ours=
+    stack_test_up=(--neutron debian)
+    _stack_test_needs_ours
+    _stack_part 'bandwidth of ports' stack_tool bandwidth.py
     stack_test_is_up= stack_test_has_ours=
     stack_test_up=()
 }

@@ -1,0 +1,310 @@
+#!/usr/bin/python3
+"""Chapters about ports with a minimum bandwidth, for a cloud with Debian's Neutron. Neutron has no
+agents there: this test keeps the providers of bandwidth below the hosts in Placement, with the
+names, traits and inventories that an agent for Open vSwitch has Neutron write.
+
+Usage: bandwidth.py [CHAPTER…]
+"""
+import contextlib
+import itertools
+import os
+import sys
+import time
+
+from neutron_lib.placement import utils
+
+from cloud import until
+from database import rows
+from devices import foreseen
+from interruptions import PREEMPTIBLE, makes_room
+from invariants import allocations, audit, check, our_audit
+from preempt import AGES, Watch, must
+from story import tell
+
+# The mechanism driver of this cloud, which lies in a folder of its own for Neutron.
+sys.path.append(os.path.join(os.environ['STACK_TOOLS'], 'neutron'))
+from stack_ports import INTERFACE, NAMESPACE  # noqa: E402
+
+EGRESS, INGRESS = 'NET_BW_EGR_KILOBIT_PER_SEC', 'NET_BW_IGR_KILOBIT_PER_SEC'
+HOSTS, PORTS_A_HOST = 3, 2
+# Kilobits per second of a port, each way; that of PORTS_A_HOST is all that an interface has.
+OF_A_PORT = {EGRESS: 1000000, INGRESS: 500000}
+PHYSICAL_NETWORK, AGENT = 'physnet0', 'Open vSwitch agent'
+TRAITS = sorted([utils.physnet_trait(PHYSICAL_NETWORK), utils.vnic_type_trait('normal')])
+CHAPTERS = []
+
+
+def chapter(function):
+    CHAPTERS.append(function)
+    return function
+
+
+class Network:
+    """A flat network on a physical network, its QoS policies and its ports."""
+
+    def __init__(self, cloud):
+        self.cloud = cloud
+        self.policies = []
+        self.ports = []
+        self.id = self.make('network', name='bandwidth', **{
+            'provider:network_type': 'flat', 'provider:physical_network': PHYSICAL_NETWORK})
+        # Nova boots no server on a port without an address.
+        self.make('subnet', network_id=self.id, ip_version=4, cidr='10.20.0.0/24', enable_dhcp=False)
+
+    def make(self, kind, path=None, **body):
+        made = self.cloud.request('network', 'POST', '/v2.0/' + (path or kind + 's'), {kind: body})
+        return made.json()[kind]['id']
+
+    def policy(self, name, times=1):
+        """A policy of `times` the minimum bandwidth of a port."""
+        policy = self.make('policy', 'qos/policies', name=name)
+        self.policies.append(policy)
+        for direction, resource_class in (('egress', EGRESS), ('ingress', INGRESS)):
+            self.make('minimum_bandwidth_rule', 'qos/policies/%s/minimum_bandwidth_rules' % policy,
+                      direction=direction, min_kbps=OF_A_PORT[resource_class] * times)
+        return policy
+
+    def port(self, policy):
+        port = self.make('port', network_id=self.id, qos_policy_id=policy)
+        self.ports.append(port)
+        return port
+
+    def shown(self, port):
+        return self.cloud.request('network', 'GET', '/v2.0/ports/' + port).json()['port']
+
+    def group(self, port):
+        """The only group that Nova asks Placement for because of a port."""
+        (group,) = self.shown(port)['resource_request']['request_groups']
+        return group
+
+    def binding(self, port):
+        """The host of a port and the provider that its binding names; None where there is none."""
+        found = self.shown(port)
+        allocation = found['binding:profile'].get('allocation', {})
+        must(len(allocation) < 2, 'the binding of port %s names %s' % (port, allocation))
+        return found['binding:host_id'] or None, next(iter(allocation.values()), None)
+
+    def remove(self):
+        for port in self.ports:
+            self.cloud.request('network', 'DELETE', '/v2.0/ports/' + port)
+        self.cloud.request('network', 'DELETE', '/v2.0/networks/' + self.id)
+        for policy in self.policies:
+            self.cloud.request('network', 'DELETE', '/v2.0/qos/policies/' + policy)
+
+
+def agent_providers(cloud, host, root):
+    """A provider for the agent of a host, and one for its interface below that, which has the
+    bandwidth. Gives their ids, the lowest first."""
+    for trait in TRAITS:
+        cloud.placement('PUT', '/traits/' + trait)
+    agent = str(utils.agent_resource_provider_uuid(NAMESPACE, host))
+    interface = str(utils.device_resource_provider_uuid(NAMESPACE, host, INTERFACE))
+    name = '%s:%s' % (host, AGENT)
+    cloud.placement('POST', '/resource_providers', {'uuid': agent, 'name': name, 'parent_provider_uuid': root})
+    body = {'uuid': interface, 'name': '%s:%s' % (name, INTERFACE), 'parent_provider_uuid': agent}
+    generation = cloud.placement('POST', '/resource_providers', body).json()['generation']
+    put = cloud.placement('PUT', '/resource_providers/%s/inventories' % interface, {
+        'resource_provider_generation': generation,
+        'inventories': {name: {'total': amount * PORTS_A_HOST} for name, amount in OF_A_PORT.items()}})
+    cloud.placement('PUT', '/resource_providers/%s/traits' % interface, {
+        'resource_provider_generation': put.json()['resource_provider_generation'], 'traits': TRAITS})
+    return [interface, agent]
+
+
+class Scene:
+    """Hosts whose interfaces have bandwidth, a network on them, and small flavors: CPUs, memory and
+    disk are never short."""
+
+    def __init__(self, stage, network, hosts):
+        self.stage = stage
+        self.network = network
+        self.interfaces = hosts
+        self.plain = network.policy('bandwidth')
+        self.port_of = {}
+
+    def ports(self, count=1, policy=None):
+        """The `networks` of a server with `count` new ports."""
+        return [{'port': self.network.port(policy or self.plain)} for _ in range(count)]
+
+    def fill(self, *flavors):
+        """Preemptible servers whose ports hold the bandwidth of every host; {server: age}. Each host
+        has one of each of `flavors`."""
+        cloud = self.stage.cloud
+        flavors = flavors or ('port.pre',) * PORTS_A_HOST
+        for n, (host, flavor) in enumerate(itertools.product(sorted(self.interfaces.values()), flavors)):
+            networks = self.ports()
+            self.port_of[cloud.create('pre%d' % n, flavor, host=host, networks=networks)] = networks[0]['port']
+        for uuid in self.port_of:
+            server = cloud.settled(uuid)
+            must(server['status'] == 'ACTIVE', '%s is %s: %s' % (server['name'], server['status'], server.get('fault')))
+        ages = dict(zip(self.port_of, AGES))
+        self.stage.grow_old(ages)
+        check('preemptible servers that hold all bandwidth')
+        held = {server: self.held(server) for server in ages}
+        must(all(list(held.values()).count(one) == PORTS_A_HOST for one in self.interfaces), 'the servers hold %s' % held)
+        return ages
+
+    def held(self, server, times=1):
+        """The interface whose bandwidth a server holds: `times` that of a port."""
+        found = {provider: amounts for provider, amounts in self.stage.cloud.allocations(server).items() if provider in self.interfaces}
+        expected = {name: amount * times for name, amount in OF_A_PORT.items()}
+        must(list(found.values()) == [expected], '%s holds bandwidth of %s' % (server, found))
+        return next(iter(found))
+
+    def bound(self, port, server, times=1):
+        """Whether a port is bound on the host of the interface that its server holds."""
+        interface = self.held(server, times)
+        binding = self.network.binding(port)
+        must(binding == (self.interfaces[interface], interface), 'port %s is bound to %s, and %s of %s is held' % (
+            port, binding, interface, self.interfaces[interface]))
+        return interface
+
+
+@contextlib.contextmanager
+def scene(stage):
+    cloud = stage.cloud
+    providers, interfaces, flavors, network = [], {}, [], None
+    try:
+        for host, root in cloud.providers().items():
+            if host.startswith('compute'):
+                made = agent_providers(cloud, host, root['uuid'])
+                providers += made
+                interfaces[made[0]] = host
+        must(len(interfaces) == HOSTS, 'the hosts are %s' % sorted(interfaces.values()))
+        flavors.append(cloud.flavor('port.pre', 1, 500, 1, PREEMPTIBLE))
+        for behaviour in ('stop', 'hibernate'):
+            flavors.append(cloud.flavor('port.%s' % behaviour, 1, 500, 1, dict(PREEMPTIBLE, **{'ebbtide:interruption': behaviour})))
+        flavors.append(cloud.flavor('port', 1, 500, 1))
+        # What-ifs know flavors and no ports: this asks for the bandwidth of a port by its flavor.
+        flavors.append(cloud.flavor('port.what-if', 1, 500, 1, {'resources1:%s' % name: str(amount) for name, amount in OF_A_PORT.items()}))
+        network = Network(cloud)
+        made = Scene(stage, network, interfaces)
+        group = network.group(network.port(made.plain))
+        must((group['resources'], sorted(group['required'])) == (OF_A_PORT, TRAITS), 'Neutron asks for %s' % group)
+        # The scheduler lists Placement's providers from time to time.
+        until('the scheduler to know of the bandwidth', 120, lambda: foreseen(cloud, 'port.what-if'))
+        yield made
+    finally:
+        stage.clear()
+        if network:
+            network.remove()
+        for flavor in flavors:
+            cloud.nova('DELETE', '/flavors/' + flavor)
+        for provider in providers:
+            cloud.placement('DELETE', '/resource_providers/' + provider)
+
+
+@chapter
+def bandwidth_of_a_port(stage):
+    """Preemptible servers hold the bandwidth of every host, and CPUs, memory and disk are left. A
+    normal server with such a port takes the bandwidth of the cheapest, from the very provider, and
+    its port is bound there; no other server leaves. A server without a port takes none."""
+    with scene(stage) as cast:
+        ages = cast.fill()
+        before = {server: cast.bound(port, server) for server, port in cast.port_of.items()}
+        plain = stage.cloud.boot('no-port', 'port')
+        must(plain['status'] == 'ACTIVE' and len(stage.left(ages)) == len(ages), 'a server without a port is %s' % plain)
+        (victim,) = stage.cheapest(ages)
+        planned = foreseen(stage.cloud, 'port.what-if')
+        must(planned == (cast.interfaces[before[victim]], {victim}), 'a what-if names %s, and the cheapest is %s' % (planned, victim))
+        networks = cast.ports()
+        newcomer = makes_room(stage, ages, victim, 'port', 'terminate', lambda server: server is None, networks=networks)
+        must(set(stage.left(ages)) == set(ages) - {victim}, 'left are %s' % stage.left(ages))
+        after = cast.bound(networks[0]['port'], newcomer['id'])
+        must(after == before[victim], 'the newcomer holds %s, and the victim held %s' % (after, before[victim]))
+        must({server: cast.bound(port, server) for server, port in cast.port_of.items() if server != victim}
+             == {server: provider for server, provider in before.items() if server != victim}, 'others hold other bandwidth')
+        until('the port of the victim to be free', 30, lambda: cast.network.binding(cast.port_of[victim]) == (None, None))
+        check('bandwidth that changed hands')
+        must(set(allocations()) == set(ages) - {victim} | {newcomer['id'], plain['id']}, 'Placement has %s' % sorted(allocations()))
+        audit()
+        print('      bandwidth: of %s, from the cheapest of %d servers' % (cast.interfaces[before[victim]], len(ages)), flush=True)
+
+
+@chapter
+def two_ports_of_one_server(stage):
+    """A normal server with two such ports needs all bandwidth of a host: of the pairs on one host
+    the cheapest leaves, and both ports are bound to the interface that the pair held."""
+    with scene(stage) as cast:
+        ages = cast.fill()
+        before = {server: cast.held(server) for server in ages}
+        pairs = {one: {server for server in ages if before[server] == one} for one in cast.interfaces}
+        # For servers without a price the loss is what has run of their hour.
+        chosen = min(pairs, key=lambda one: sum(ages[server] % 60 for server in pairs[one]))
+        networks = cast.ports(2)
+        watch = Watch(ages)
+        try:
+            newcomer = stage.cloud.settled(stage.cloud.create('two-ports', 'port', networks=networks), seconds=150)
+            must(newcomer['status'] == 'ACTIVE', 'the newcomer is %s: %s' % (newcomer['status'], newcomer.get('fault')))
+            stage.wait_gone(pairs[chosen])
+        finally:
+            watch.end()
+        must(set(watch.told) & set(ages) == pairs[chosen], 'noticed were %s, and the cheapest pair was %s' % (sorted(watch.told), pairs[chosen]))
+        must(set(stage.left(ages)) == set(ages) - pairs[chosen], 'left are %s' % stage.left(ages))
+        for network in networks:
+            must(cast.bound(network['port'], newcomer['id'], 2) == chosen, 'port %s is bound elsewhere' % network['port'])
+        must({server: cast.held(server) for server in ages if server not in pairs[chosen]}
+             == {server: one for server, one in before.items() if one != chosen}, 'others hold other bandwidth')
+        check('bandwidth for two ports')
+        audit()
+        print('      two ports: all bandwidth of %s, from two servers' % cast.interfaces[chosen], flush=True)
+
+
+@chapter
+def more_bandwidth_than_a_host_has(stage):
+    """A normal server whose port wants more than any interface has gets NoValidHost: no server gets
+    a notice, and none leaves."""
+    with scene(stage) as cast:
+        ages = cast.fill()
+        before = {server: cast.bound(port, server) for server, port in cast.port_of.items()}
+        watch = Watch(ages)
+        try:
+            networks = cast.ports(policy=cast.network.policy('too much', PORTS_A_HOST + 1))
+            server = stage.cloud.boot('too-much', 'port', networks=networks)
+            must(server['status'] == 'ERROR' and 'No valid host' in server['fault']['message'], 'the server is %s: %s' % (
+                server['status'], server.get('fault')))
+            time.sleep(5)
+        finally:
+            watch.end()
+        must(not set(watch.told) & set(ages) and set(stage.left(ages)) == set(ages), 'noticed were %s, left are %s' % (
+            sorted(watch.told), stage.left(ages)))
+        must({server: cast.bound(port, server) for server, port in cast.port_of.items()} == before, 'servers hold other bandwidth')
+        open_ones = rows('select id from ebbtide.nova_preemptions where finished_at is null')
+        must(not open_ones, 'preemptions are open: %s' % open_ones)
+        check('a port that wants too much')
+        our_audit()
+        print('      more than a host has: NoValidHost, no notice', flush=True)
+
+
+@chapter
+def bandwidth_by_behaviour(stage):
+    """Each host has a server that would stop and one that would hibernate. A stopped server keeps
+    its bandwidth in Placement, so the cheapest of the others is the victim, although it is not the
+    cheapest of all. Once the newcomer is deleted, the owner unshelves the victim, and the victim's
+    port is bound with bandwidth again."""
+    with scene(stage) as cast:
+        cloud = stage.cloud
+        ages = cast.fill('port.stop', 'port.hibernate')
+        before = {server: cast.bound(port, server) for server, port in cast.port_of.items()}
+        hibernating = {server: age for n, (server, age) in enumerate(ages.items()) if n % PORTS_A_HOST}
+        (victim,) = stage.cheapest(hibernating)
+        must(not stage.cheapest(ages) <= set(hibernating), 'the cheapest of all does not stop: %s' % ages)
+        networks = cast.ports()
+        newcomer = makes_room(stage, ages, victim, 'port', 'shelve', lambda server: server['status'] == 'SHELVED_OFFLOADED', networks=networks)
+        cloud.settled(victim, ('SHELVED_OFFLOADED', 'ERROR'))
+        must(cast.bound(networks[0]['port'], newcomer['id']) == before[victim], 'the newcomer holds other bandwidth than the victim held')
+        check('bandwidth of a server that hibernates')
+        must(victim not in allocations(), 'a shelved server holds %s' % allocations().get(victim))
+        our_audit()
+        cloud.delete(newcomer['id'])
+        cloud.action(victim, {'unshelve': None})
+        server = cloud.settled(victim, seconds=150)
+        must(server['status'] == 'ACTIVE', 'after unshelving the victim is %s: %s' % (server['status'], server.get('fault')))
+        must({server: cast.bound(port, server) for server, port in cast.port_of.items()} == before, 'servers hold other bandwidth')
+        check('bandwidth of a server that came back')
+        audit()
+        print('      hibernate: of %s, and back when the newcomer was gone' % cast.interfaces[before[victim]], flush=True)
+
+
+if __name__ == '__main__':
+    tell(CHAPTERS)
