@@ -19,7 +19,7 @@ from devices import foreseen
 from interruptions import PREEMPTIBLE, makes_room
 from invariants import allocations, audit, check, our_audit
 from preempt import AGES, Watch, must
-from story import tell
+from story import arrives, tell
 
 # The mechanism driver of this cloud, which lies in a folder of its own for Neutron.
 sys.path.append(os.path.join(os.environ['STACK_TOOLS'], 'neutron'))
@@ -126,12 +126,14 @@ class Scene:
         """The `networks` of a server with `count` new ports."""
         return [{'port': self.network.port(policy or self.plain)} for _ in range(count)]
 
-    def fill(self, *flavors):
+    def fill(self, *flavors, beside=0):
         """Preemptible servers whose ports hold the bandwidth of every host; {server: age}. Each host
-        has one of each of `flavors`."""
+        has one of each of `flavors`; `beside` of them are missing on the first host, where other
+        servers hold their bandwidth."""
         cloud = self.stage.cloud
         flavors = flavors or ('port.pre',) * PORTS_A_HOST
-        for n, (host, flavor) in enumerate(itertools.product(sorted(self.interfaces.values()), flavors)):
+        places = list(itertools.product(sorted(self.interfaces.values()), flavors))[beside:]
+        for n, (host, flavor) in enumerate(places):
             networks = self.ports()
             self.port_of[cloud.create('pre%d' % n, flavor, host=host, networks=networks)] = networks[0]['port']
         for uuid in self.port_of:
@@ -141,7 +143,7 @@ class Scene:
         self.stage.grow_old(ages)
         check('preemptible servers that hold all bandwidth')
         held = {server: self.held(server) for server in ages}
-        must(all(list(held.values()).count(one) == PORTS_A_HOST for one in self.interfaces), 'the servers hold %s' % held)
+        must([self.interfaces[one] for one in held.values()] == [host for host, _flavor in places], 'the servers hold %s' % held)
         return ages
 
     def held(self, server, times=1):
@@ -175,6 +177,7 @@ def scene(stage):
         for behaviour in ('stop', 'hibernate'):
             flavors.append(cloud.flavor('port.%s' % behaviour, 1, 500, 1, dict(PREEMPTIBLE, **{'ebbtide:interruption': behaviour})))
         flavors.append(cloud.flavor('port', 1, 500, 1))
+        flavors.append(cloud.flavor('port.larger', 2, 1000, 1))
         # What-ifs know flavors and no ports: this asks for the bandwidth of a port by its flavor.
         flavors.append(cloud.flavor('port.what-if', 1, 500, 1, {'resources1:%s' % name: str(amount) for name, amount in OF_A_PORT.items()}))
         network = Network(cloud)
@@ -304,6 +307,34 @@ def bandwidth_by_behaviour(stage):
         check('bandwidth of a server that came back')
         audit()
         print('      hibernate: of %s, and back when the newcomer was gone' % cast.interfaces[before[victim]], flush=True)
+
+
+@chapter
+def a_resize_that_needs_bandwidth(stage):
+    """A normal server with such a port grows, for which Nova takes another host. The cheapest
+    preemptible server there leaves, and the port is bound to the provider that the victim held."""
+    with scene(stage) as cast:
+        cloud = stage.cloud
+        networks = cast.ports()
+        grower = cloud.boot('grower', 'port', host=min(cast.interfaces.values()), networks=networks)
+        must(grower['status'] == 'ACTIVE', 'grower is %s: %s' % (grower['status'], grower.get('fault')))
+        home = cast.bound(networks[0]['port'], grower['id'])
+        ages = cast.fill(beside=1)
+        before = {server: cast.bound(port, server) for server, port in cast.port_of.items()}
+        (victim,) = stage.cheapest({server: age for server, age in ages.items() if before[server] != home})
+
+        def begin():
+            cloud.action(grower['id'], {'resize': {'flavorRef': 'port.larger'}})
+            server = cloud.settled(grower['id'], ('VERIFY_RESIZE', 'ERROR', 'ACTIVE'), seconds=150)
+            must(server['status'] == 'VERIFY_RESIZE', 'the resize ended in %s: %s' % (server['status'], server.get('fault')))
+            cloud.action(grower['id'], {'confirmResize': None})
+            return [grower['id']]
+        arrives(stage, ages, {victim}, begin, 'a resize that needs bandwidth')
+        must(cast.bound(networks[0]['port'], grower['id']) == before[victim], 'the grower holds other bandwidth than the victim held')
+        del cast.port_of[victim]
+        must({server: cast.bound(port, server) for server, port in cast.port_of.items()}
+             == {server: one for server, one in before.items() if server != victim}, 'others hold other bandwidth')
+        audit()
 
 
 if __name__ == '__main__':
