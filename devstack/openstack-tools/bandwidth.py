@@ -29,6 +29,8 @@ EGRESS, INGRESS = 'NET_BW_EGR_KILOBIT_PER_SEC', 'NET_BW_IGR_KILOBIT_PER_SEC'
 HOSTS, PORTS_A_HOST = 3, 2
 # Kilobits per second of a port, each way; that of PORTS_A_HOST is all that an interface has.
 OF_A_PORT = {EGRESS: 1000000, INGRESS: 500000}
+# Thousands of packets per second of a port; the agent's provider has that of PORTS_A_HOST.
+PACKETS = {'NET_PACKET_RATE_KILOPACKET_PER_SEC': 100}
 PHYSICAL_NETWORK, AGENT = 'physnet0', 'Open vSwitch agent'
 TRAITS = sorted([utils.physnet_trait(PHYSICAL_NETWORK), utils.vnic_type_trait('normal')])
 CHAPTERS = []
@@ -55,13 +57,16 @@ class Network:
         made = self.cloud.request('network', 'POST', '/v2.0/' + (path or kind + 's'), {kind: body})
         return made.json()[kind]['id']
 
-    def policy(self, name, times=1):
-        """A policy of `times` the minimum bandwidth of a port."""
+    def policy(self, name, times=1, packets=False):
+        """A policy of `times` the minimum bandwidth of a port; `packets`: and its packet rate."""
         policy = self.make('policy', 'qos/policies', name=name)
         self.policies.append(policy)
         for direction, resource_class in (('egress', EGRESS), ('ingress', INGRESS)):
             self.make('minimum_bandwidth_rule', 'qos/policies/%s/minimum_bandwidth_rules' % policy,
                       direction=direction, min_kbps=OF_A_PORT[resource_class] * times)
+        if packets:
+            (rate,) = PACKETS.values()
+            self.make('minimum_packet_rate_rule', 'qos/policies/%s/minimum_packet_rate_rules' % policy, direction='any', min_kpps=rate)
         return policy
 
     def port(self, policy):
@@ -72,17 +77,15 @@ class Network:
     def shown(self, port):
         return self.cloud.request('network', 'GET', '/v2.0/ports/' + port).json()['port']
 
-    def group(self, port):
-        """The only group that Nova asks Placement for because of a port."""
-        (group,) = self.shown(port)['resource_request']['request_groups']
-        return group
+    def asked(self, port):
+        """The groups that Nova asks Placement for because of a port: resources and traits."""
+        groups = self.shown(port)['resource_request']['request_groups']
+        return [(group['resources'], sorted(group['required'])) for group in groups]
 
     def binding(self, port):
-        """The host of a port and the provider that its binding names; None where there is none."""
+        """The host of a port, None without one, and the providers that its binding names."""
         found = self.shown(port)
-        allocation = found['binding:profile'].get('allocation', {})
-        must(len(allocation) < 2, 'the binding of port %s names %s' % (port, allocation))
-        return found['binding:host_id'] or None, next(iter(allocation.values()), None)
+        return found['binding:host_id'] or None, set(found['binding:profile'].get('allocation', {}).values())
 
     def remove(self):
         for port in self.ports:
@@ -93,21 +96,21 @@ class Network:
 
 
 def agent_providers(cloud, host, root):
-    """A provider for the agent of a host, and one for its interface below that, which has the
-    bandwidth. Gives their ids, the lowest first."""
+    """A provider for the agent of a host, which has the packet rate, and one for its interface
+    below that, which has the bandwidth. Gives their ids, the lowest first."""
     for trait in TRAITS:
         cloud.placement('PUT', '/traits/' + trait)
     agent = str(utils.agent_resource_provider_uuid(NAMESPACE, host))
     interface = str(utils.device_resource_provider_uuid(NAMESPACE, host, INTERFACE))
     name = '%s:%s' % (host, AGENT)
-    cloud.placement('POST', '/resource_providers', {'uuid': agent, 'name': name, 'parent_provider_uuid': root})
-    body = {'uuid': interface, 'name': '%s:%s' % (name, INTERFACE), 'parent_provider_uuid': agent}
-    generation = cloud.placement('POST', '/resource_providers', body).json()['generation']
-    put = cloud.placement('PUT', '/resource_providers/%s/inventories' % interface, {
-        'resource_provider_generation': generation,
-        'inventories': {name: {'total': amount * PORTS_A_HOST} for name, amount in OF_A_PORT.items()}})
-    cloud.placement('PUT', '/resource_providers/%s/traits' % interface, {
-        'resource_provider_generation': put.json()['resource_provider_generation'], 'traits': TRAITS})
+    for provider, title, parent, amounts, traits in ((agent, name, root, PACKETS, TRAITS[-1:]),
+                                                     (interface, '%s:%s' % (name, INTERFACE), agent, OF_A_PORT, TRAITS)):
+        made = cloud.placement('POST', '/resource_providers', {'uuid': provider, 'name': title, 'parent_provider_uuid': parent})
+        made = cloud.placement('PUT', '/resource_providers/%s/inventories' % provider, {
+            'resource_provider_generation': made.json()['generation'],
+            'inventories': {resource: {'total': amount * PORTS_A_HOST} for resource, amount in amounts.items()}})
+        cloud.placement('PUT', '/resource_providers/%s/traits' % provider, {
+            'resource_provider_generation': made.json()['resource_provider_generation'], 'traits': traits})
     return [interface, agent]
 
 
@@ -115,16 +118,20 @@ class Scene:
     """Hosts whose interfaces have bandwidth, a network on them, and small flavors: CPUs, memory and
     disk are never short."""
 
-    def __init__(self, stage, network, hosts):
+    def __init__(self, stage, network, interfaces, agents):
         self.stage = stage
         self.network = network
-        self.interfaces = hosts
-        self.plain = network.policy('bandwidth')
+        # The host of each interface, and the agent above it.
+        self.interfaces = interfaces
+        self.agents = agents
+        # Of all ports for which no other policy is named.
+        self.policy = network.policy('bandwidth')
+        self.packets = False
         self.port_of = {}
 
     def ports(self, count=1, policy=None):
         """The `networks` of a server with `count` new ports."""
-        return [{'port': self.network.port(policy or self.plain)} for _ in range(count)]
+        return [{'port': self.network.port(policy or self.policy)} for _ in range(count)]
 
     def fill(self, *flavors, beside=0):
         """Preemptible servers whose ports hold the bandwidth of every host; {server: age}. Each host
@@ -154,24 +161,28 @@ class Scene:
         return next(iter(found))
 
     def bound(self, port, server, times=1):
-        """Whether a port is bound on the host of the interface that its server holds."""
+        """The interface that a server holds; its port must be bound there."""
         interface = self.held(server, times)
+        providers, agent = {interface}, self.agents[interface]
+        if self.packets:
+            providers.add(agent)
+            must(self.stage.cloud.allocations(server).get(agent) == PACKETS, '%s holds no packet rate of %s' % (server, agent))
         binding = self.network.binding(port)
-        must(binding == (self.interfaces[interface], interface), 'port %s is bound to %s, and %s of %s is held' % (
-            port, binding, interface, self.interfaces[interface]))
+        must(binding == (self.interfaces[interface], providers), 'port %s is bound to %s, and %s of %s is held' % (
+            port, binding, providers, self.interfaces[interface]))
         return interface
 
 
 @contextlib.contextmanager
 def scene(stage):
     cloud = stage.cloud
-    providers, interfaces, flavors, network = [], {}, [], None
+    providers, interfaces, agents, flavors, network = [], {}, {}, [], None
     try:
         for host, root in cloud.providers().items():
             if host.startswith('compute'):
                 made = agent_providers(cloud, host, root['uuid'])
                 providers += made
-                interfaces[made[0]] = host
+                interfaces[made[0]], agents[made[0]] = host, made[1]
         must(len(interfaces) == HOSTS, 'the hosts are %s' % sorted(interfaces.values()))
         flavors.append(cloud.flavor('port.pre', 1, 500, 1, PREEMPTIBLE))
         for behaviour in ('stop', 'hibernate'):
@@ -181,9 +192,9 @@ def scene(stage):
         # What-ifs know flavors and no ports: this asks for the bandwidth of a port by its flavor.
         flavors.append(cloud.flavor('port.what-if', 1, 500, 1, {'resources1:%s' % name: str(amount) for name, amount in OF_A_PORT.items()}))
         network = Network(cloud)
-        made = Scene(stage, network, interfaces)
-        group = network.group(network.port(made.plain))
-        must((group['resources'], sorted(group['required'])) == (OF_A_PORT, TRAITS), 'Neutron asks for %s' % group)
+        made = Scene(stage, network, interfaces, agents)
+        asked = network.asked(network.port(made.policy))
+        must(asked == [(OF_A_PORT, TRAITS)], 'Neutron asks for %s' % asked)
         # The scheduler lists Placement's providers from time to time.
         until('the scheduler to know of the bandwidth', 120, lambda: foreseen(cloud, 'port.what-if'))
         yield made
@@ -217,7 +228,7 @@ def bandwidth_of_a_port(stage):
         must(after == before[victim], 'the newcomer holds %s, and the victim held %s' % (after, before[victim]))
         must({server: cast.bound(port, server) for server, port in cast.port_of.items() if server != victim}
              == {server: provider for server, provider in before.items() if server != victim}, 'others hold other bandwidth')
-        until('the port of the victim to be free', 30, lambda: cast.network.binding(cast.port_of[victim]) == (None, None))
+        until('the port of the victim to be free', 30, lambda: cast.network.binding(cast.port_of[victim]) == (None, set()))
         check('bandwidth that changed hands')
         must(set(allocations()) == set(ages) - {victim} | {newcomer['id'], plain['id']}, 'Placement has %s' % sorted(allocations()))
         audit()
@@ -335,6 +346,27 @@ def a_resize_that_needs_bandwidth(stage):
         must({server: cast.bound(port, server) for server, port in cast.port_of.items()}
              == {server: one for server, one in before.items() if server != victim}, 'others hold other bandwidth')
         audit()
+
+
+@chapter
+def bandwidth_and_packet_rate_of_a_port(stage):
+    """Such a port asks for two groups of one subtree: bandwidth of an interface, and packet rate of
+    the agent above it. A normal server takes both from the cheapest preemptible server."""
+    with scene(stage) as cast:
+        cast.policy, cast.packets = cast.network.policy('bandwidth and packets', packets=True), True
+        asked = cast.network.shown(cast.network.port(cast.policy))['resource_request']
+        must(len(asked['request_groups']) == 2 and len(asked['same_subtree']) == 2, 'Neutron asks for %s' % asked)
+        ages = cast.fill()
+        before = {server: cast.bound(port, server) for server, port in cast.port_of.items()}
+        (victim,) = stage.cheapest(ages)
+        networks = cast.ports()
+        newcomer = makes_room(stage, ages, victim, 'port', 'terminate', lambda server: server is None, networks=networks)
+        must(set(stage.left(ages)) == set(ages) - {victim}, 'left are %s' % stage.left(ages))
+        must(cast.bound(networks[0]['port'], newcomer['id']) == before.pop(victim), 'the newcomer holds what the victim did not hold')
+        must({server: cast.bound(cast.port_of[server], server) for server in before} == before, 'others hold other bandwidth')
+        check('bandwidth and packet rate that changed hands')
+        audit()
+        print('      bandwidth and packet rate: from the cheapest of %d servers' % len(ages), flush=True)
 
 
 if __name__ == '__main__':
