@@ -62,7 +62,7 @@ class Client:
         self.socket = self.connection.sock
 
     def asks(self):
-        self.connection.request('GET', '/v1/status', headers={'X-Auth-Token': self.token})
+        self.connection.request('GET', '/v1/hosts', headers={'X-Auth-Token': self.token})
         answer = self.connection.getresponse()
         answer.read()
         must(answer.status == 200, 'the API answers %d' % answer.status)

@@ -12,7 +12,7 @@ _stack_test_usage() { cat <<X
   cells          not part of the default: a second cell, learnt of by SIGHUP; boots and preemptions in both, while one is disabled,
                  while its database is away; a server that moves to the other cell, where a victim leaves for it
   rotation       not part of the default: the passwords of ours at RabbitMQ, MariaDB and Keystone change under load; SIGHUP to
-                 scheduler, shadow and agent, no request lost, wrong passwords refused
+                 scheduler, shadow and agent, no request lost, wrong passwords refused; then the certificate of the API
   batch          not part of the default: jobs, bags and workflows on servers of a tenant, by ebbtide-batch; then the same without
                  Nova's API for two minutes
   slurm          not part of the default: nodes of a Slurm cluster are servers of a tenant, made and given back by ebbtide-batch;
