@@ -134,9 +134,9 @@ class Scene:
         return [{'port': self.network.port(policy or self.policy)} for _ in range(count)]
 
     def fill(self, *flavors, beside=0):
-        """Preemptible servers whose ports hold the bandwidth of every host; {server: age}. Each host
-        has one of each of `flavors`; `beside` of them are missing on the first host, where other
-        servers hold their bandwidth."""
+        """Preemptible servers whose ports hold the bandwidth of every host; {server: age}. Each
+        host has one of each of `flavors`; `beside` of them are missing on the first host, where
+        other servers hold their bandwidth."""
         cloud = self.stage.cloud
         flavors = flavors or ('port.pre',) * PORTS_A_HOST
         places = list(itertools.product(sorted(self.interfaces.values()), flavors))[beside:]

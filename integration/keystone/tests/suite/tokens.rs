@@ -3,14 +3,24 @@
 use crate::answers;
 use crate::cloud::{Cloud, id};
 use crate::fake::{options, read};
-use ebbtide_keystone::{AccessPolicy, ApiRequest, ApiRole, KeystoneError, Scope, TokenValidator};
+use ebbtide_keystone::{
+    AccessPolicy, ApiRequest, ApiRole, CachePolicy, KeystoneError, Scope, SystemClock,
+    TokenValidator,
+};
 use ebbtide_openstack::AdapterOptions;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 fn validator(cloud: &Cloud, more: &str) -> TokenValidator {
-    TokenValidator::new(options(&cloud.url(), more)).unwrap()
+    let options = options(&cloud.url(), more);
+    let policy = CachePolicy {
+        // On a busy machine Keystone takes longer than it may in production.
+        limit: Duration::from_secs(120),
+        ..CachePolicy::new(options.token_cache_time)
+    };
+    TokenValidator::with_policy(options, policy, Arc::new(SystemClock)).unwrap()
 }
 
 async fn refusal(validator: &TokenValidator, token: &str) -> (&'static str, u16) {
