@@ -189,8 +189,7 @@ async fn happen(mut cluster: Cluster, nodes: usize) {
     schedulers.start().await;
     verification::until_all_is_at_rest(&mut client, hosts.len()).await;
     let seen = watch.end();
-    let found = verification::all(&mut client).await;
-    let verdict = Verdict::of(&region, &hosts, &load.ledger.all(), &seen, &found);
+    let verdict = Verdict::settled(&mut client, &region, &hosts, &load.ledger, &seen).await;
     println!(
         "clusters: {}: {} evacuations: {verdict}",
         cluster.name(),

@@ -138,8 +138,8 @@ impl Day {
         verification::until_all_is_at_rest(&mut client, hosts.len()).await;
         let took = whole.elapsed();
         let seen = watch.end();
-        let found = verification::all(&mut client).await;
-        let verdict = verification::Verdict::of(&region, &hosts, &load.ledger.all(), &seen, &found);
+        let verdict =
+            verification::Verdict::settled(&mut client, &region, &hosts, &load.ledger, &seen).await;
         println!(
             "murphy: {:?}, seed {}: {} evacuations under {} faults in {:.0} s: {verdict}\n{:?}",
             self.database,

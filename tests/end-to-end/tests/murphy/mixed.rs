@@ -94,8 +94,7 @@ async fn upgrade(database: Database) {
     tokio::join!(load.run(&ready, PREEMPTORS, FILLERS), steps);
     verification::until_all_is_at_rest(&mut client, hosts.len()).await;
     let seen = watch.end();
-    let found = verification::all(&mut client).await;
-    let verdict = Verdict::of(&region, &hosts, &load.ledger.all(), &seen, &found);
+    let verdict = Verdict::settled(&mut client, &region, &hosts, &load.ledger, &seen).await;
     println!(
         "mixed: {database:?}: {} evacuations: {verdict}",
         verdict.evacuations

@@ -314,8 +314,7 @@ async fn happen(server: Server) {
     tokio::join!(load.run(&ready, PREEMPTORS, FILLERS), trouble);
     verification::until_all_is_at_rest(&mut client, hosts.len()).await;
     let seen = watch.end();
-    let found = verification::all(&mut client).await;
-    let verdict = Verdict::of(&region, &hosts, &load.ledger.all(), &seen, &found);
+    let verdict = Verdict::settled(&mut client, &region, &hosts, &load.ledger, &seen).await;
     println!("rotation: {} evacuations: {verdict}", verdict.evacuations);
     verdict.insist();
     assert_eq!(region.agent_pids(), processes, "an agent was started again");

@@ -2,7 +2,7 @@
 //! and what the region says.
 
 use crate::client::{PATIENCE, RetryingClient};
-use crate::load::Entry;
+use crate::load::{Entry, Ledger};
 use crate::watch::{HypervisorGuests, Seen};
 use ebbtide_client::Region as Clients;
 use ebbtide_harness::Deadline;
@@ -13,16 +13,19 @@ use std::fmt;
 use std::time::Duration;
 
 const PAGE: u32 = 1000;
+/// A report may be on its way still when all servers are at rest: of an end that was carried out
+/// after the region had given it up, for example.
+const LATE_REPORTS: Duration = Duration::from_secs(30);
 /// States that last.
 const AT_REST: [&str; 5] = ["active", "error", "preempted", "deleted", "stopped"];
 
 /// Everything that the region has.
-pub(crate) struct Found {
+struct Found {
     servers: BTreeMap<String, v1::Server>,
     evacuations: Vec<v1::Evacuation>,
 }
 
-pub(crate) async fn all(client: &mut RetryingClient) -> Found {
+async fn all(client: &mut RetryingClient) -> Found {
     let mut servers = BTreeMap::new();
     let mut marker = String::new();
     loop {
@@ -150,7 +153,26 @@ pub(crate) struct Verdict {
 }
 
 impl Verdict {
-    pub(crate) fn of(
+    /// What is true in the end, as soon as the region knows of all that agents have carried out.
+    pub(crate) async fn settled(
+        client: &mut RetryingClient,
+        region: &Region,
+        hosts: &[String],
+        ledger: &Ledger,
+        seen: &Seen,
+    ) -> Self {
+        let late = Deadline::after(LATE_REPORTS);
+        loop {
+            let found = all(client).await;
+            let verdict = Self::of(region, hosts, &ledger.all(), seen, &found);
+            if verdict.disagree.is_empty() || late.has_passed() {
+                return verdict;
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+
+    fn of(
         region: &Region,
         hosts: &[String],
         ledger: &BTreeMap<String, Entry>,
