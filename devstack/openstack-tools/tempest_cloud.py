@@ -50,6 +50,8 @@ change_password = true
 interface_attach = true
 shelve_migrate = true
 console_output = true
+# As nova.conf of these clouds has them.
+scheduler_enabled_filters = all
 # No console proxy, no metadata service, no virtual TPM, no volumes.
 vnc_console = false
 metadata_service = false

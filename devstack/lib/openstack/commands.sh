@@ -5,7 +5,7 @@ _stack_parse_up() {
     local sizes=() computes='' value
     while [ $# -gt 0 ]; do
         case $1 in
-            --with|--schedulers|--computes|--size|--grace|--spawn-seconds|--destroy-seconds|--offset|--release|--neutron|--rpc-timeout|--sync-interval|--resources-interval)
+            --with|--schedulers|--computes|--size|--grace|--spawn-seconds|--destroy-seconds|--offset|--release|--neutron|--rpc-timeout|--sync-interval|--resources-interval|--filter)
                 [ $# -ge 2 ] || { echo "devstack/openstack: $1 needs a value" >&2; return 2; }
                 value=$2
                 case $1 in
@@ -20,6 +20,7 @@ _stack_parse_up() {
                     --release) STACK_RELEASE=$value ;;
                     --neutron) STACK_NEUTRON=$value ;;
                     --rpc-timeout) STACK_RPC_TIMEOUT=$value ;;
+                    --filter) STACK_FILTERS+=,$value ;;
                     --sync-interval) STACK_SYNC_INTERVAL=$value ;;
                     --resources-interval) STACK_RESOURCES_INTERVAL=$value ;;
                 esac

@@ -124,7 +124,7 @@ workers = 1
 [scheduler]
 workers = 1
 [filter_scheduler]
-enabled_filters = ComputeFilter,ComputeCapabilitiesFilter,ImagePropertiesFilter,ServerGroupAntiAffinityFilter,ServerGroupAffinityFilter,PciPassthroughFilter
+enabled_filters = ComputeFilter,ComputeCapabilitiesFilter,ImagePropertiesFilter,ServerGroupAntiAffinityFilter,ServerGroupAffinityFilter,PciPassthroughFilter$STACK_FILTERS
 [pci]
 alias = {"name": "gpu", "vendor_id": "10de", "product_id": "1eb8", "device_type": "type-PF"}
 [placement]

@@ -131,7 +131,8 @@ _stack_tempest_tool() {
 }
 
 _stack_tempest_up() {
-    _stack_tempest_on up --fresh --neutron debian --grace 1 "$@"
+    _stack_tempest_on up --fresh --neutron debian --grace 1 \
+        --filter SameHostFilter --filter DifferentHostFilter "$@"
     _stack_tempest_tool tempest_cloud.py "$tempest_folder"
 }
 
