@@ -90,7 +90,9 @@ $(_stack_authtoken glance)
 X
 }
 
-# _stack_nova_conf yes|no: with or without the databases. A compute must not know them.
+# _stack_nova_conf yes|no: with or without the databases. A compute must not know them. From 33 on a
+# service that is told to end waits for what it has begun, for up to three minutes by default; tests
+# restart computes.
 _stack_nova_conf() {
     cat <<X
 [DEFAULT]
@@ -100,6 +102,8 @@ state_path = $stack_var/nova
 transport_url = rabbit://nova:nova@127.0.0.1:$port_amqp/
 rpc_response_timeout = $STACK_RPC_TIMEOUT
 report_interval = 3
+graceful_shutdown_timeout = 10
+manager_shutdown_timeout = 5
 enabled_apis = osapi_compute
 osapi_compute_listen = 127.0.0.1
 osapi_compute_listen_port = $port_nova
