@@ -152,6 +152,8 @@ pub struct InstanceRecord {
     pub created_at: Option<i64>,
     /// Launch time in microseconds since 1970, UTC.
     pub launched_at: Option<i64>,
+    /// When Nova last changed its row, in microseconds since 1970, UTC; `None`: never, or unknown.
+    pub updated_at: Option<i64>,
     /// `active`, `stopped`, …
     pub vm_state: Option<String>,
     /// Nova's current task; `None` if Nova is not working on the server.

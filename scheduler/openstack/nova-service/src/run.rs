@@ -173,9 +173,7 @@ impl NovaService {
             vec![Arc::new(SchedulerApi { selector }), Arc::new(BaseApi)],
         )
         .await?;
-        facts
-            .providers
-            .follow(settings.placement_list_every, &tasks);
+        facts.follow_placement(settings.placement_list_every, &tasks);
         Database::follow(&facts.database, &tasks);
         discover_hosts(conf, &facts, &tasks);
         let mut logins = Logins::default();

@@ -168,9 +168,8 @@ impl Cloud {
             return false;
         }
         let uuids: BTreeSet<Uuid> = instances.iter().map(|record| record.uuid).collect();
-        for mut record in instances {
-            record.host = Some(host.to_owned());
-            self.put_instance(record);
+        for record in instances {
+            self.take_report(host, record);
         }
         if !listed {
             self.set_list(host, &uuids);
@@ -178,6 +177,24 @@ impl Cloud {
         let list = self.host_instances.entry(host.to_owned()).or_default();
         (list.listed, list.confirmed) = (true, true);
         true
+    }
+
+    /// Adds or updates a server of which its compute says that it is on the host. The report may
+    /// have been on its way while the row changed; the rows are read before each decision, so one
+    /// that is not older than the report is true.
+    fn take_report(&mut self, host: &str, mut record: InstanceRecord) {
+        record.host = Some(host.to_owned());
+        if let Some(known) = self.instances.get(&record.uuid) {
+            let known = &known.record;
+            if known.host == record.host && known.updated_at >= record.updated_at {
+                record = known.clone();
+            } else {
+                // No report has these.
+                record.locked = known.locked;
+                record.group = known.group;
+            }
+        }
+        self.put_instance(record);
     }
 
     /// Nova's `delete_instance_info`: this server is no longer on the host. Returns the same as

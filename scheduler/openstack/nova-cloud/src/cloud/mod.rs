@@ -19,6 +19,7 @@ mod provider;
 pub(crate) mod providers;
 mod reclaim;
 mod record;
+mod reported;
 mod running;
 mod usage;
 mod view;

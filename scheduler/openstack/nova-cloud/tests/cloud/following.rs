@@ -1,9 +1,10 @@
 //! What is kept ready follows the facts, change for change.
 
-use crate::kit::{self, NOW, cloud_of, decide, instance, node, request, server, settle};
+use crate::kit::{self, NOW, cloud_of, compute, decide, instance, node, request, server, settle};
 use ebbtide_nova::model::{Aggregate, Options};
 use ebbtide_nova_cloud::{
-    Cloud, CloudError, CloudSettings, Consumer, ProviderFacts, ProviderLine, StaleProviders,
+    Cloud, CloudError, CloudSettings, Consumer, InstanceRecord, ProviderFacts, ProviderLine,
+    StaleProviders,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -405,4 +406,69 @@ proptest! {
         }
         prop_assert_eq!(cloud.counts(), fresh.counts());
     }
+}
+
+#[test]
+fn a_report_that_is_older_than_the_row_changes_nothing() {
+    let mut cloud = cloud_of(&[8], Options::default(), CloudSettings::default());
+    let at = |updated_at: Option<i64>, minutes| InstanceRecord {
+        updated_at,
+        ..instance(1, 0, 1, minutes, true)
+    };
+    let report = |cloud: &mut Cloud, record| {
+        let other = instance(2, 0, 1, 1, true);
+        assert!(cloud.update_instance_info("host0", vec![record, other]));
+    };
+    // The row: it is being deleted, by its locked owner's other session.
+    let mut row = at(Some(NOW), 40);
+    row.task_state = Some("deleting".to_owned());
+    row.locked = true;
+    row.group = Some(server(9));
+    cloud.put_instance(row.clone());
+    report(&mut cloud, at(Some(NOW - 1_000_000), 1));
+    assert_eq!(cloud.instance(server(1)), Some(&row));
+    // Nova keeps whole seconds: the report may be from before the change of the same second.
+    report(&mut cloud, at(Some(NOW), 1));
+    assert_eq!(cloud.instance(server(1)), Some(&row));
+    report(&mut cloud, at(None, 1));
+    assert_eq!(cloud.instance(server(1)), Some(&row));
+    // A newer report says what it knows, and a compute knows no locks and no groups.
+    let newer = at(Some(NOW + 1_000_000), 1);
+    report(&mut cloud, newer.clone());
+    let expected = InstanceRecord {
+        locked: true,
+        group: Some(server(9)),
+        ..newer
+    };
+    assert_eq!(cloud.instance(server(1)), Some(&expected));
+    // A server that has come to another host is on that one, whatever the time says.
+    assert!(cloud.update_instance_info("host1", vec![at(None, 1), instance(3, 1, 1, 1, true)]));
+    let host = cloud.instance(server(1)).unwrap().host.clone();
+    assert_eq!(host.as_deref(), Some("host1"));
+    assert!(cloud.sync_instance_info("host0", &[server(2)]));
+}
+
+#[test]
+fn a_host_whose_compute_counts_less_than_placement_has_given_is_named() {
+    let mut cloud = cloud_of(&[8, 8], Options::default(), CloudSettings::default());
+    let mut row = compute(0, 8);
+    row.row.vcpus_used = 3;
+    cloud.put_compute(row).unwrap();
+    assert_eq!(cloud.hosts_above_report(), [] as [&str; 0]);
+    settle(&mut cloud, instance(1, 0, 3, 1, false));
+    assert_eq!(cloud.hosts_above_report(), [] as [&str; 0]);
+    // Pinned CPUs count, too.
+    let pinned = BTreeMap::from([("PCPU".to_owned(), 1)]);
+    let claim = BTreeMap::from([(node(0), pinned)]);
+    cloud.claimed(server(2), &claim, Some(1));
+    assert_eq!(cloud.hosts_above_report(), ["host0"]);
+    cloud.released(server(2));
+    assert_eq!(cloud.hosts_above_report(), [] as [&str; 0]);
+    // What Placement says counts more than what is known of consumers.
+    cloud.put_provider(ProviderFacts {
+        uuid: node(0),
+        used: Some(BTreeMap::from([("VCPU".to_owned(), 4)])),
+        ..ProviderFacts::default()
+    });
+    assert_eq!(cloud.hosts_above_report(), ["host0"]);
 }

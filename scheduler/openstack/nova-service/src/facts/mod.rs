@@ -10,6 +10,7 @@ pub(crate) mod other_schedulers;
 mod placement;
 mod provider_locks;
 mod tree_reads;
+mod usage_checks;
 mod versioned;
 
 pub(crate) use database::Database;
@@ -20,12 +21,14 @@ pub(crate) use placement::Providers;
 pub(crate) use provider_locks::ProviderGuard;
 use versioned::{SharedCloud, VersionedCloud};
 
+use crate::Tasks;
 use ebbtide_live_plugins::ShadowBook;
 use ebbtide_nova::model::Options;
 use ebbtide_nova_cloud::Cloud;
 use ebbtide_nova_db::{FollowOptions, NovaDb};
 use ebbtide_openstack::Placement;
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 /// The cloud in memory with its sources. Cheap to clone.
 #[derive(Clone)]
@@ -62,6 +65,12 @@ impl Facts {
             others: Arc::default(),
             late_claims: Arc::default(),
         }
+    }
+
+    /// Follows Placement's changes until the scheduler stops.
+    pub(crate) fn follow_placement(&self, every: Duration, tasks: &Tasks) {
+        self.providers.follow(every, tasks);
+        usage_checks::follow(&self.cloud, &self.providers, tasks);
     }
 
     /// Reads the cloud. `look` must not wait.

@@ -117,9 +117,7 @@ impl ShadowService {
         };
         let target = Target::topic(crate::run::TOPIC).server(NAME);
         let server = RpcServer::start(&transport, &target, options, vec![Arc::new(api)]).await?;
-        facts
-            .providers
-            .follow(settings.placement_list_every, &tasks);
+        facts.follow_placement(settings.placement_list_every, &tasks);
         Database::follow(&facts.database, &tasks);
         idle::start(&facts, &decisions, &tasks);
         let mut logins = Logins::default();
