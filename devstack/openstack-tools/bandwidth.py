@@ -349,6 +349,39 @@ def a_resize_that_needs_bandwidth(stage):
 
 
 @chapter
+def a_live_migration_that_needs_bandwidth(stage):
+    """A normal server with such a port is live-migrated, and the bandwidth of all other hosts is
+    held. The cheapest preemptible server there leaves, and the port is bound to the provider that
+    the victim held; the server holds nothing of its old host."""
+    with scene(stage) as cast:
+        cloud = stage.cloud
+        networks = cast.ports()
+        first = min(cast.interfaces.values())
+        mover = cloud.boot('mover', 'port', host=first, networks=networks)
+        must(mover['status'] == 'ACTIVE', 'mover is %s: %s' % (mover['status'], mover.get('fault')))
+        home = cast.bound(networks[0]['port'], mover['id'])
+        ages = cast.fill(beside=1)
+        before = {server: cast.bound(port, server) for server, port in cast.port_of.items()}
+        (victim,) = stage.cheapest({server: age for server, age in ages.items()
+                                    if before[server] != home})
+
+        def begin():
+            cloud.action(mover['id'], {'os-migrateLive': {'host': None, 'block_migration': 'auto'}})
+            server = cloud.settled(mover['id'], seconds=150)
+            must(server['OS-EXT-SRV-ATTR:host'] != first, 'the migration ended: %s on %s: %s' % (
+                server['status'], first, server.get('fault')))
+            return [mover['id']]
+        arrives(stage, ages, {victim}, begin, 'a live migration that needs bandwidth')
+        after = cast.bound(networks[0]['port'], mover['id'])
+        must(after == before[victim], 'mover holds %s, and the victim held %s' % (
+            after, before[victim]))
+        del cast.port_of[victim], before[victim]
+        must({server: cast.bound(port, server) for server, port in cast.port_of.items()} == before,
+             'others hold other bandwidth')
+        audit()
+
+
+@chapter
 def bandwidth_and_packet_rate_of_a_port(stage):
     """Such a port asks for two groups of one subtree: bandwidth of an interface, and packet rate of
     the agent above it. A normal server takes both from the cheapest preemptible server."""
