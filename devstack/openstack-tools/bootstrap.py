@@ -2,7 +2,7 @@
 """Keystone's users, services and endpoints, by some 20 HTTP calls instead of as many slow starts of
 a client. Safe to repeat.
 
-Usage: bootstrap.py nova=PORT placement=PORT glance=PORT neutron=PORT ebbtide=PORT
+Usage: bootstrap.py nova=PORT placement=PORT glance=PORT neutron=PORT ebbtide=PORT [cyborg=PORT]
 """
 import os
 import sys
@@ -33,12 +33,14 @@ roles = {role['name']: role['id'] for role in session.get(base + '/roles').json(
 if 'service' not in roles:
     roles['service'] = ensure('role', {'name': 'service'}, {'name': 'service'})
 project = ensure('project', {'name': 'service', 'domain_id': 'default'}, {'name': 'service', 'domain_id': 'default'})
-for name in ('nova', 'placement', 'glance', 'neutron'):
+services = [('nova', 'compute', '/v2.1'), ('placement', 'placement', ''), ('glance', 'image', ''), ('neutron', 'network', '')]
+if 'cyborg' in ports:
+    services.append(('cyborg', 'accelerator', '/v2'))
+for name, _kind, _path in services:
     user = ensure('user', {'name': name, 'domain_id': 'default'}, {'name': name, 'domain_id': 'default', 'password': name})
     for role in ('admin', 'service'):
         session.put('%s/projects/%s/users/%s/roles/%s' % (base, project, user, roles[role])).raise_for_status()
-for name, kind, path in (('nova', 'compute', '/v2.1'), ('placement', 'placement', ''), ('glance', 'image', ''),
-                         ('neutron', 'network', ''), ('ebbtide', 'preemption', '')):
+for name, kind, path in services + [('ebbtide', 'preemption', '')]:
     service = ensure('service', {'name': name, 'type': kind}, {'name': name, 'type': kind})
     for interface in ('public', 'internal', 'admin'):
         url = 'http://127.0.0.1:%s%s' % (ports[name], path)

@@ -70,6 +70,23 @@ _stack_seed_key() {
     { stack_versions; echo "$_stack_databases $port_mysql $port_amqp $port_keystone"; } | sha256sum | cut -c1-16
 }
 
+# stack_further_database NAME VERSION COMMAND…: a database whose tables COMMAND makes, or a dump of
+# them that an earlier run of the same version has left.
+stack_further_database() {
+    local name=$1 seed=$stack_cache/seed-$1-$2.sql.gz said=$stack_log/db-sync-$1.out
+    shift 2
+    ! stack_sql -N -e 'show databases' | grep -qx "$name" || return 0
+    if [ -f "$seed" ]; then
+        zcat "$seed" | stack_sql
+        return
+    fi
+    stack_sql -e "create database $name character set utf8"
+    "$@" > "$said" 2>&1 || { tail -n 20 "$said" >&2; return 1; }
+    mariadb-dump --no-defaults -uroot -S "$stack_run/mysql.sock" --databases "$name" |
+        gzip > "$seed.$$"
+    mv "$seed.$$" "$seed"
+}
+
 # Creates the databases, or loads them from the dump that an earlier run of the same versions and
 # ports has left.
 stack_databases() {

@@ -27,6 +27,7 @@ _stack_parse_up() {
                 shift ;;
             --notifications) STACK_NOTIFY=messagingv2 ;;
             --libvirt) STACK_LIBVIRT=1 ;;
+            --cyborg) STACK_CYBORG=1 ;;
             --debug) STACK_DEBUG=true ;;
             --durable) STACK_DURABLE=1 ;;
             --build-release) STACK_PROFILE=release ;;
@@ -89,6 +90,7 @@ stack_command_up() {
     stack_choose_ports
     stack_settings
     stack_install_release
+    [ -z "$STACK_CYBORG" ] || stack_install_cyborg
     stack_release
     stack_write_config
     stack_save_options
@@ -102,6 +104,7 @@ stack_command_up() {
     [ "$STACK_WITH" = none ] || stack_start_schedulers
     stack_wait_for_nova
     [ "$STACK_WITH" = none ] || stack_wait_for 60 'the service record of every scheduler' '' stack_schedulers_are_up
+    [ -z "$STACK_CYBORG" ] || stack_start_cyborg_agents
     "$stack_python" "$stack_tools/prepare.py"
     [ -z "$STACK_LIBVIRT" ] || "$stack_python" "$stack_tools/guest_image.py" "$(stack_guest_folder)"
     trap - EXIT

@@ -20,15 +20,15 @@ service_token_roles_required = false
 X
 }
 
-# How Nova's services get tokens of their own.
+# _stack_client USER: how a service gets tokens of its own.
 _stack_client() { cat <<X
 auth_type = password
 auth_url = http://127.0.0.1:$port_keystone/v3
 project_domain_name = Default
 user_domain_name = Default
 project_name = service
-username = nova
-password = nova
+username = $1
+password = $1
 region_name = RegionOne
 X
 }
@@ -132,12 +132,12 @@ enabled_filters = ComputeFilter,ComputeCapabilitiesFilter,ImagePropertiesFilter,
 [pci]
 alias = {"name": "gpu", "vendor_id": "10de", "product_id": "1eb8", "device_type": "type-PF"}
 [placement]
-$(_stack_client)
+$(_stack_client nova)
 [glance]
 region_name = RegionOne
 [neutron]
 endpoint_override = http://127.0.0.1:$port_neutron
-$(_stack_client)
+$(_stack_client nova)
 [service_user]
 send_service_user_token = false
 [vnc]
@@ -154,6 +154,10 @@ cores = -1
 ram = -1
 server_group_members = -1
 $(_stack_authtoken nova)
+X
+    [ -z "$STACK_CYBORG" ] || cat <<X
+[cyborg]
+endpoint_override = http://127.0.0.1:$port_cyborg/v2
 X
     [ "$1" = no ] || stack_ebbtide_section
 }

@@ -39,45 +39,25 @@ connection = $(_stack_db neutron)
 [oslo_concurrency]
 lock_path = $stack_var/neutron/lock
 [placement]
-$(_stack_client)
+$(_stack_client nova)
 [nova]
-$(_stack_client)
+$(_stack_client nova)
 $(_stack_authtoken neutron)
 X
 }
 
 # Neutron finds drivers by the entry points of installed packages.
 _stack_neutron_driver() {
-    local info=$stack_var/neutron/path/stack_ports-1.dist-info
-    mkdir -p "$info"
-    cp -- "$stack_tools/neutron/stack_ports.py" "$stack_var/neutron/path/"
-    printf 'Metadata-Version: 2.1\nName: stack_ports\nVersion: 1\n' > "$info/METADATA"
-    printf '[neutron.ml2.mechanism_drivers]\nstack_ports = stack_ports:BindEverywhere\n' \
-        > "$info/entry_points.txt"
-}
-
-# The tables, or a dump of them that an earlier run of the same version has left.
-_stack_neutron_database() {
-    local seed said=$stack_log/db-sync-neutron.out
-    ! stack_sql -N -e 'show databases' | grep -qx neutron || return 0
-    seed=$stack_cache/seed-neutron-$(dpkg-query -W -f '${Version}' neutron-common).sql.gz
-    if [ -f "$seed" ]; then
-        zcat "$seed" | stack_sql
-        return
-    fi
-    stack_sql -e 'create database neutron character set utf8'
-    "$stack_bin/neutron-db-manage" --config-file "$stack_etc/neutron.conf" upgrade head \
-        > "$said" 2>&1 || { tail -n 20 "$said" >&2; return 1; }
-    mariadb-dump --no-defaults -uroot -S "$stack_run/mysql.sock" --databases neutron |
-        gzip > "$seed.$$"
-    mv "$seed.$$" "$seed"
+    stack_entry_point "$stack_var/neutron/path" "$stack_tools/neutron/stack_ports.py" \
+        neutron.ml2.mechanism_drivers stack_ports:BindEverywhere
 }
 
 stack_start_neutron() {
     mkdir -p "$stack_var/neutron"
     _stack_neutron_conf > "$stack_etc/neutron.conf"
     _stack_neutron_driver
-    _stack_neutron_database
+    stack_further_database neutron "$(dpkg-query -W -f '${Version}' neutron-common)" \
+        "$stack_bin/neutron-db-manage" --config-file "$stack_etc/neutron.conf" upgrade head
     stack_start neutron env PYTHONPATH="$stack_var/neutron/path" \
         "$stack_bin/neutron-server" --config-file "$stack_etc/neutron.conf"
 }

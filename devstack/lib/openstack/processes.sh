@@ -10,6 +10,18 @@ stack_say() {
     printf '%5d.%01ds  %s\n' $((ms / 1000)) $((ms % 1000 / 100)) "$*"
 }
 
+# stack_entry_point FOLDER FILE GROUP OBJECT: a module of ours in FOLDER, for PYTHONPATH, as an
+# installed package whose entry point of its own name in GROUP is OBJECT.
+stack_entry_point() {
+    local name info
+    name=$(basename "$2" .py)
+    info=$1/$name-1.dist-info
+    mkdir -p "$info"
+    cp -- "$2" "$1/"
+    printf 'Metadata-Version: 2.1\nName: %s\nVersion: 1\n' "$name" > "$info/METADATA"
+    printf '[%s]\n%s = %s\n' "$3" "$name" "$4" > "$info/entry_points.txt"
+}
+
 # stack_start NAME COMMAND…: in its own session; nothing happens when it runs already.
 stack_start() {
     local name=$1

@@ -16,9 +16,10 @@ stack_start_apis() {
     [ "$STACK_NEUTRON" = debian ] || stack_start neutron "$stack_python" "$stack_tools/fake_neutron.py" "$port_neutron" ${STACK_LIBVIRT:+"$stack_libvirt_bridge"}
     stack_wait_for 90 'Keystone' keystone curl -sf "$OS_AUTH_URL"
     "$stack_python" "$stack_tools/bootstrap.py" nova="$port_nova" placement="$port_placement" glance="$port_glance" neutron="$port_neutron" \
-        ebbtide="$port_sched_api"
+        ebbtide="$port_sched_api" ${STACK_CYBORG:+cyborg="$port_cyborg"}
     stack_wait_for 90 'RabbitMQ' rabbit stack_port_is_open "$port_amqp"
     [ "$STACK_NEUTRON" != debian ] || stack_start_neutron
+    [ -z "$STACK_CYBORG" ] || stack_start_cyborg
     stack_say "Keystone and RabbitMQ answer"
 }
 

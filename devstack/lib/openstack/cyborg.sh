@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# Cyborg from PyPI, which Debian does not have: its API, its conductor, and an agent for each fake
+# compute. The agents' driver is Cyborg's own fake one with two cards, of one accelerator each, on a
+# host (devstack/openstack-tools/cyborg/stack_cards.py).
+
+_stack_cyborg_pins=$PWD/devstack/lib/openstack/cyborg.txt
+
+_stack_cyborg_conf() { cat <<X
+[DEFAULT]
+debug = $STACK_DEBUG
+state_path = $stack_var/cyborg
+transport_url = rabbit://nova:nova@127.0.0.1:$port_amqp/
+[api]
+host_ip = 127.0.0.1
+port = $port_cyborg
+api_workers = 1
+api_paste_config = $stack_cyborg/etc/cyborg/api-paste.ini
+[agent]
+enabled_drivers = stack_cards
+[database]
+connection = $(_stack_db cyborg)
+[placement]
+$(_stack_client cyborg)
+[nova]
+$(_stack_client cyborg)
+[oslo_policy]
+# The rules in its code, as they are for an administrator's token of a project.
+policy_file = $stack_etc/cyborg-policy.yaml
+enforce_scope = false
+enforce_new_defaults = false
+[oslo_concurrency]
+lock_path = $stack_var/cyborg/lock
+$(_stack_authtoken cyborg)
+X
+}
+
+# Cyborg in a virtual environment, once.
+stack_install_cyborg() {
+    stack_cyborg=$stack_cache/cyborg
+    ! cmp -s "$_stack_cyborg_pins" "$stack_cyborg/made-of" || return 0
+    ensure_packages plugins-python
+    rm -rf -- "$stack_cyborg"
+    mkdir -p "$stack_cache"
+    /usr/bin/python3 -m venv "$stack_cyborg"
+    "$stack_cyborg/bin/pip" install --quiet --disable-pip-version-check --no-deps \
+        -r "$_stack_cyborg_pins"
+    cp -- "$_stack_cyborg_pins" "$stack_cyborg/made-of"
+    stack_say "Cyborg is installed from PyPI"
+}
+
+# Cyborg finds drivers by the entry points of installed packages.
+_stack_cyborg_driver() {
+    stack_entry_point "$stack_var/cyborg/path" "$stack_tools/cyborg/stack_cards.py" \
+        cyborg.accelerator.driver stack_cards:Cards
+}
+
+# _stack_start_cyborg_part NAME PROGRAM ARGUMENT…
+_stack_start_cyborg_part() {
+    local name=$1 program=$2
+    shift 2
+    stack_start "$name" env PYTHONPATH="$stack_var/cyborg/path" "$stack_cyborg/bin/$program" \
+        --config-file "$stack_etc/cyborg.conf" "$@" --log-file "$stack_log/$name.log"
+}
+
+stack_start_cyborg() {
+    mkdir -p "$stack_var/cyborg"
+    _stack_cyborg_conf > "$stack_etc/cyborg.conf"
+    echo '{}' > "$stack_etc/cyborg-policy.yaml"
+    _stack_cyborg_driver
+    stack_further_database cyborg "$(sed -n 's/^openstack-cyborg==//p' "$_stack_cyborg_pins")" \
+        "$stack_cyborg/bin/cyborg-dbsync" --config-file "$stack_etc/cyborg.conf" upgrade
+    _stack_start_cyborg_part cyborg-conductor cyborg-conductor
+    _stack_start_cyborg_part cyborg-api cyborg-api
+}
+
+# When the computes are in Placement: the conductor writes accelerators below them.
+stack_start_cyborg_agents() {
+    local n
+    stack_wait_for 90 'Cyborg' cyborg-api stack_port_is_open "$port_cyborg"
+    for ((n = 1; n <= $(_stack_fakes); n++)); do
+        printf '[DEFAULT]\nhost = compute%s\n' "$n" > "$stack_etc/cyborg-agent-$n.conf"
+        _stack_start_cyborg_part "cyborg-agent-$n" cyborg-agent \
+            --config-file "$stack_etc/cyborg-agent-$n.conf"
+    done
+    stack_wait_for 120 'the accelerators of all computes' cyborg-conductor _stack_all_accelerators
+    stack_say "Cyborg has written the accelerators of $(_stack_fakes) computes to Placement"
+}
+
+# Each compute has its two cards there.
+_stack_all_accelerators() {
+    [ "$(stack_sql -N -e "select count(*) from placement.inventories i
+        join placement.resource_providers p on i.resource_provider_id = p.id
+        where p.name regexp '^compute[0-9]+_FakeDevice[0-9]+$'")" -ge $((2 * $(_stack_fakes))) ]
+}
