@@ -9,16 +9,14 @@ import contextlib
 import itertools
 import os
 import sys
-import time
 
 from neutron_lib.placement import utils
 
 from cloud import until
-from database import rows
 from devices import foreseen
-from interruptions import PREEMPTIBLE, makes_room
+from interruptions import PREEMPTIBLE, finds_no_host, makes_room
 from invariants import allocations, audit, check, our_audit
-from preempt import AGES, Watch, must
+from preempt import Watch, must
 from story import arrives, tell
 
 # The mechanism driver of this cloud, which lies in a folder of its own for Neutron.
@@ -137,18 +135,11 @@ class Scene:
         """Preemptible servers whose ports hold the bandwidth of every host; {server: age}. Each
         host has one of each of `flavors`; `beside` of them are missing on the first host, where
         other servers hold their bandwidth."""
-        cloud = self.stage.cloud
         flavors = flavors or ('port.pre',) * PORTS_A_HOST
         places = list(itertools.product(sorted(self.interfaces.values()), flavors))[beside:]
-        for n, (host, flavor) in enumerate(places):
-            networks = self.ports()
-            self.port_of[cloud.create('pre%d' % n, flavor, host=host, networks=networks)] = networks[0]['port']
-        for uuid in self.port_of:
-            server = cloud.settled(uuid)
-            must(server['status'] == 'ACTIVE', '%s is %s: %s' % (server['name'], server['status'], server.get('fault')))
-        ages = dict(zip(self.port_of, AGES))
-        self.stage.grow_old(ages)
-        check('preemptible servers that hold all bandwidth')
+        networks = [self.ports() for _ in places]
+        ages = self.stage.fill_with([(flavor, {'host': host, 'networks': one}) for (host, flavor), one in zip(places, networks)])
+        self.port_of = {server: one[0]['port'] for server, one in zip(ages, networks)}
         held = {server: self.held(server) for server in ages}
         must([self.interfaces[one] for one in held.values()] == [host for host, _flavor in places], 'the servers hold %s' % held)
         return ages
@@ -271,20 +262,9 @@ def more_bandwidth_than_a_host_has(stage):
     with scene(stage) as cast:
         ages = cast.fill()
         before = {server: cast.bound(port, server) for server, port in cast.port_of.items()}
-        watch = Watch(ages)
-        try:
-            networks = cast.ports(policy=cast.network.policy('too much', PORTS_A_HOST + 1))
-            server = stage.cloud.boot('too-much', 'port', networks=networks)
-            must(server['status'] == 'ERROR' and 'No valid host' in server['fault']['message'], 'the server is %s: %s' % (
-                server['status'], server.get('fault')))
-            time.sleep(5)
-        finally:
-            watch.end()
-        must(not set(watch.told) & set(ages) and set(stage.left(ages)) == set(ages), 'noticed were %s, left are %s' % (
-            sorted(watch.told), stage.left(ages)))
+        networks = cast.ports(policy=cast.network.policy('too much', PORTS_A_HOST + 1))
+        finds_no_host(stage, ages, 'too-much', 'port', networks=networks)
         must({server: cast.bound(port, server) for server, port in cast.port_of.items()} == before, 'servers hold other bandwidth')
-        open_ones = rows('select id from ebbtide.nova_preemptions where finished_at is null')
-        must(not open_ones, 'preemptions are open: %s' % open_ones)
         check('a port that wants too much')
         our_audit()
         print('      more than a host has: NoValidHost, no notice', flush=True)

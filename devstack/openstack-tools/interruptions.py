@@ -1,6 +1,7 @@
 """Chapters of the story: how victims leave, one chapter for each interruption behaviour. Terminate
 is what all other chapters do."""
 import contextlib
+import time
 
 from cloud import until
 from database import rows
@@ -50,6 +51,24 @@ def makes_room(stage, ages, victim, flavor, behaviour, left, **options):
     must(told['ebbtide:notice'][1] < watch.active[newcomer['id']], '%s: the newcomer ran before the notice' % behaviour)
     must(occupation.samples > 10 and not occupation.over, '%s: more ran than fits: %s' % (behaviour, occupation.over[:5]))
     return newcomer
+
+
+def finds_no_host(stage, ages, name, flavor, **options):
+    """A normal server that no number of victims would help gets NoValidHost. No server gets a
+    notice, and none leaves. `options` as those of `create`."""
+    watch = Watch(ages)
+    try:
+        server = stage.cloud.boot(name, flavor, **options)
+        must(server['status'] == 'ERROR' and 'No valid host' in server['fault']['message'], 'the server is %s: %s' % (
+            server['status'], server.get('fault')))
+        # A wrong notice could come late.
+        time.sleep(5)
+    finally:
+        watch.end()
+    must(not set(watch.told) & set(ages) and set(stage.left(ages)) == set(ages), 'noticed were %s, left are %s' % (
+        sorted(watch.told), stage.left(ages)))
+    open_ones = rows('select id from ebbtide.nova_preemptions where finished_at is null')
+    must(not open_ones, 'preemptions are open: %s' % open_ones)
 
 
 def done_by(stage, victim, *actions):

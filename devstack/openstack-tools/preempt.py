@@ -75,7 +75,11 @@ class Stage:
 
     def fill(self, flavor='large.preemptible', count=6, **options):
         """`count` preemptible servers of known ages; {uuid: age in minutes}."""
-        asked = [self.cloud.create('pre%d' % n, flavor, **options) for n in range(count)]
+        return self.fill_with([(flavor, options)] * count)
+
+    def fill_with(self, servers):
+        """The same, with a flavor and the options of `create` for each server."""
+        asked = [self.cloud.create('pre%d' % n, flavor, **options) for n, (flavor, options) in enumerate(servers)]
         ages = {}
         for n, uuid in enumerate(asked):
             server = self.cloud.settled(uuid)

@@ -139,7 +139,7 @@ region_name = RegionOne
 endpoint_override = http://127.0.0.1:$port_neutron
 $(_stack_client nova)
 [service_user]
-send_service_user_token = false
+$(if [ -n "$STACK_CYBORG" ]; then stack_cyborg_service_user; else echo "send_service_user_token = false"; fi)
 [vnc]
 enabled = false
 [oslo_concurrency]
@@ -155,10 +155,7 @@ ram = -1
 server_group_members = -1
 $(_stack_authtoken nova)
 X
-    [ -z "$STACK_CYBORG" ] || cat <<X
-[cyborg]
-endpoint_override = http://127.0.0.1:$port_cyborg/v2
-X
+    [ -z "$STACK_CYBORG" ] || stack_cyborg_section
     [ "$1" = no ] || stack_ebbtide_section
 }
 
@@ -190,7 +187,8 @@ endpoint_override = http://127.0.0.1:$port_tap
 X
 }
 
-# _stack_uwsgi_ini NAME PORT PROCESSES: an API of stack_wsgi_app behind uwsgi.
+# _stack_uwsgi_ini NAME PORT PROCESSES [APPLICATION]: an API behind uwsgi; without an application
+# that of stack_wsgi_app.
 _stack_uwsgi_ini() { cat > "$stack_etc/$1-uwsgi.ini" <<X
 [uwsgi]
 plugins = python3
@@ -209,7 +207,7 @@ http-raw-body = true
 wsgi-manage-chunked-input = true
 rem-header = Content-Length
 add-header = Connection: close
-$(stack_wsgi_app "$1")
+${4:-$(stack_wsgi_app "$1")}
 X
 }
 

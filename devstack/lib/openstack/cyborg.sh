@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Cyborg from PyPI, which Debian does not have: its API, its conductor, and an agent for each fake
-# compute. The agents' driver is Cyborg's own fake one with two cards, of one accelerator each, on a
+# compute. Version 17, because 9, of the release of Debian's Nova, loses connections to the database
+# with the libraries of its time and hangs. The agents' driver is Cyborg's own fake one with two cards, of one accelerator each, on a
 # host (devstack/openstack-tools/cyborg/stack_cards.py).
 
 _stack_cyborg_pins=$PWD/devstack/lib/openstack/cyborg.txt
@@ -11,9 +12,6 @@ debug = $STACK_DEBUG
 state_path = $stack_var/cyborg
 transport_url = rabbit://nova:nova@127.0.0.1:$port_amqp/
 [api]
-host_ip = 127.0.0.1
-port = $port_cyborg
-api_workers = 1
 api_paste_config = $stack_cyborg/etc/cyborg/api-paste.ini
 [agent]
 enabled_drivers = stack_cards
@@ -31,6 +29,27 @@ enforce_new_defaults = false
 [oslo_concurrency]
 lock_path = $stack_var/cyborg/lock
 $(_stack_authtoken cyborg)
+X
+}
+
+# Cyborg lets services bind accelerators to servers, by a service token, and no tenant.
+stack_cyborg_service_user() { cat <<X
+send_service_user_token = true
+$(_stack_client nova)
+X
+}
+
+# What Nova needs in nova.conf beside that.
+stack_cyborg_section() { cat <<X
+[cyborg]
+endpoint_override = http://127.0.0.1:$port_cyborg/v2
+X
+}
+
+_stack_cyborg_application() { cat <<X
+virtualenv = $stack_cyborg
+module = cyborg.wsgi.api:application
+pyargv = --config-file $stack_etc/cyborg.conf --log-file $stack_log/cyborg-api.log
 X
 }
 
@@ -70,7 +89,8 @@ stack_start_cyborg() {
     stack_further_database cyborg "$(sed -n 's/^openstack-cyborg==//p' "$_stack_cyborg_pins")" \
         "$stack_cyborg/bin/cyborg-dbsync" --config-file "$stack_etc/cyborg.conf" upgrade
     _stack_start_cyborg_part cyborg-conductor cyborg-conductor
-    _stack_start_cyborg_part cyborg-api cyborg-api
+    _stack_uwsgi_ini cyborg "$port_cyborg" 2 "$(_stack_cyborg_application)"
+    stack_start cyborg-api uwsgi --ini "$stack_etc/cyborg-uwsgi.ini"
 }
 
 # When the computes are in Placement: the conductor writes accelerators below them.
@@ -78,7 +98,8 @@ stack_start_cyborg_agents() {
     local n
     stack_wait_for 90 'Cyborg' cyborg-api stack_port_is_open "$port_cyborg"
     for ((n = 1; n <= $(_stack_fakes); n++)); do
-        printf '[DEFAULT]\nhost = compute%s\n' "$n" > "$stack_etc/cyborg-agent-$n.conf"
+        printf '[DEFAULT]\nhost = compute%s\n[agent]\nresource_provider_name = compute%s\n' \
+            "$n" "$n" > "$stack_etc/cyborg-agent-$n.conf"
         _stack_start_cyborg_part "cyborg-agent-$n" cyborg-agent \
             --config-file "$stack_etc/cyborg-agent-$n.conf"
     done
