@@ -138,7 +138,8 @@ class Scene:
         flavors = flavors or ('port.pre',) * PORTS_A_HOST
         places = list(itertools.product(sorted(self.interfaces.values()), flavors))[beside:]
         networks = [self.ports() for _ in places]
-        ages = self.stage.fill_with([(flavor, {'host': host, 'networks': one}) for (host, flavor), one in zip(places, networks)])
+        ages = self.stage.fill_with([(flavor, {'host': host, 'networks': one})
+                                     for (host, flavor), one in zip(places, networks)])
         self.port_of = {server: one[0]['port'] for server, one in zip(ages, networks)}
         held = {server: self.held(server) for server in ages}
         must([self.interfaces[one] for one in held.values()] == [host for host, _flavor in places], 'the servers hold %s' % held)

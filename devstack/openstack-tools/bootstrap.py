@@ -33,7 +33,8 @@ roles = {role['name']: role['id'] for role in session.get(base + '/roles').json(
 if 'service' not in roles:
     roles['service'] = ensure('role', {'name': 'service'}, {'name': 'service'})
 project = ensure('project', {'name': 'service', 'domain_id': 'default'}, {'name': 'service', 'domain_id': 'default'})
-services = [('nova', 'compute', '/v2.1'), ('placement', 'placement', ''), ('glance', 'image', ''), ('neutron', 'network', '')]
+services = [('nova', 'compute', '/v2.1'), ('placement', 'placement', ''), ('glance', 'image', ''),
+            ('neutron', 'network', '')]
 if 'cyborg' in ports:
     services.append(('cyborg', 'accelerator', '/v2'))
 for name, _kind, _path in services:

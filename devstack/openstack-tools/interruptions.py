@@ -59,14 +59,14 @@ def finds_no_host(stage, ages, name, flavor, **options):
     watch = Watch(ages)
     try:
         server = stage.cloud.boot(name, flavor, **options)
-        must(server['status'] == 'ERROR' and 'No valid host' in server['fault']['message'], 'the server is %s: %s' % (
-            server['status'], server.get('fault')))
+        must(server['status'] == 'ERROR' and 'No valid host' in server['fault']['message'],
+             'the server is %s: %s' % (server['status'], server.get('fault')))
         # A wrong notice could come late.
         time.sleep(5)
     finally:
         watch.end()
-    must(not set(watch.told) & set(ages) and set(stage.left(ages)) == set(ages), 'noticed were %s, left are %s' % (
-        sorted(watch.told), stage.left(ages)))
+    must(not set(watch.told) & set(ages), 'noticed were %s' % sorted(watch.told))
+    must(set(stage.left(ages)) == set(ages), 'left are %s' % stage.left(ages))
     open_ones = rows('select id from ebbtide.nova_preemptions where finished_at is null')
     must(not open_ones, 'preemptions are open: %s' % open_ones)
 

@@ -79,7 +79,8 @@ class Stage:
 
     def fill_with(self, servers):
         """The same, with a flavor and the options of `create` for each server."""
-        asked = [self.cloud.create('pre%d' % n, flavor, **options) for n, (flavor, options) in enumerate(servers)]
+        asked = [self.cloud.create('pre%d' % n, flavor, **options)
+                 for n, (flavor, options) in enumerate(servers)]
         ages = {}
         for n, uuid in enumerate(asked):
             server = self.cloud.settled(uuid)

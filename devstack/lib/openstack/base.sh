@@ -70,8 +70,8 @@ _stack_seed_key() {
     { stack_versions; echo "$_stack_databases $port_mysql $port_amqp $port_keystone"; } | sha256sum | cut -c1-16
 }
 
-# stack_further_database NAME VERSION COMMAND…: a database whose tables COMMAND makes, or a dump of
-# them that an earlier run of the same version has left.
+# stack_further_database NAME VERSION COMMAND…: a database whose tables COMMAND makes, or a dump
+# of them that an earlier run of the same version has left.
 stack_further_database() {
     local name=$1 seed=$stack_cache/seed-$1-$2.sql.gz said=$stack_log/db-sync-$1.out
     shift 2

@@ -90,6 +90,17 @@ $(_stack_authtoken glance)
 X
 }
 
+# Whether Nova proves to other services that a request comes from a service.
+_stack_service_user() {
+    if [ -z "$STACK_CYBORG" ]; then
+        echo 'send_service_user_token = false'
+    else
+        # Cyborg lets no tenant bind an accelerator to a server.
+        echo 'send_service_user_token = true'
+        _stack_client nova
+    fi
+}
+
 # _stack_nova_conf yes|no: with or without the databases. A compute must not know them. From 33 on a
 # service that is told to end waits for what it has begun, for up to three minutes by default; tests
 # restart computes.
@@ -139,7 +150,7 @@ region_name = RegionOne
 endpoint_override = http://127.0.0.1:$port_neutron
 $(_stack_client nova)
 [service_user]
-$(if [ -n "$STACK_CYBORG" ]; then stack_cyborg_service_user; else echo "send_service_user_token = false"; fi)
+$(_stack_service_user)
 [vnc]
 enabled = false
 [oslo_concurrency]

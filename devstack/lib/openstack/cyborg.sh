@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Cyborg from PyPI, which Debian does not have: its API, its conductor, and an agent for each fake
-# compute. Version 17, because 9, of the release of Debian's Nova, loses connections to the database
-# with the libraries of its time and hangs. The agents' driver is Cyborg's own fake one with two cards, of one accelerator each, on a
-# host (devstack/openstack-tools/cyborg/stack_cards.py).
+# compute. Version 17: 9, of the same release as Debian's Nova, lost connections to the database
+# with the libraries of its time, and hung. The agents' driver is Cyborg's own fake one with two
+# cards, of one accelerator each, on a host (devstack/openstack-tools/cyborg/stack_cards.py).
 
 _stack_cyborg_pins=$PWD/devstack/lib/openstack/cyborg.txt
 
@@ -21,25 +21,13 @@ connection = $(_stack_db cyborg)
 $(_stack_client cyborg)
 [nova]
 $(_stack_client cyborg)
-[oslo_policy]
-# The rules in its code, as they are for an administrator's token of a project.
-policy_file = $stack_etc/cyborg-policy.yaml
-enforce_scope = false
-enforce_new_defaults = false
 [oslo_concurrency]
 lock_path = $stack_var/cyborg/lock
 $(_stack_authtoken cyborg)
 X
 }
 
-# Cyborg lets services bind accelerators to servers, by a service token, and no tenant.
-stack_cyborg_service_user() { cat <<X
-send_service_user_token = true
-$(_stack_client nova)
-X
-}
-
-# What Nova needs in nova.conf beside that.
+# What Nova needs in nova.conf.
 stack_cyborg_section() { cat <<X
 [cyborg]
 endpoint_override = http://127.0.0.1:$port_cyborg/v2
@@ -84,7 +72,6 @@ _stack_start_cyborg_part() {
 stack_start_cyborg() {
     mkdir -p "$stack_var/cyborg"
     _stack_cyborg_conf > "$stack_etc/cyborg.conf"
-    echo '{}' > "$stack_etc/cyborg-policy.yaml"
     _stack_cyborg_driver
     stack_further_database cyborg "$(sed -n 's/^openstack-cyborg==//p' "$_stack_cyborg_pins")" \
         "$stack_cyborg/bin/cyborg-dbsync" --config-file "$stack_etc/cyborg.conf" upgrade

@@ -17,7 +17,7 @@ class Cards(FakeDriver):
         return found
 
     def _of_this_card(self, pci):
-        """What the fake driver says of its card: on a bus of its own, and named after its number."""
+        """What the fake driver says of its card, on a bus and with a name of its own."""
         slot = json.loads(pci['slot'])
         slot['bus'] = '%02x' % (int(slot['bus'], 16) + self.card)
         return dict(pci, slot=json.dumps(slot), device='%s%d' % (pci['device'], self.card))
