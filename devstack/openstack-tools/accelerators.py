@@ -31,8 +31,8 @@ def chapter(function):
 
 
 class Scene:
-    """Hosts with cards, profiles for accelerators of them, and small flavors: CPUs, memory and disk
-    are never short."""
+    """Hosts with cards, profiles for accelerators of them, and small flavors: only `accel.cpus`
+    finds too few CPUs, and memory and disk are never short."""
 
     def __init__(self, stage, cards):
         self.stage = stage
@@ -143,8 +143,8 @@ def scene(stage):
     made = Scene(stage, cards_of(cloud))
     flavors = []
 
-    def flavor(name, specs):
-        flavors.append(cloud.flavor('accel.' + name, 1, 500, 1, specs))
+    def flavor(name, specs=None, vcpus=1):
+        flavors.append(cloud.flavor('accel.' + name, vcpus, 500, 1, specs))
     try:
         for name, groups in PROFILES.items():
             device_profile(cloud, name, groups)
@@ -152,7 +152,9 @@ def scene(stage):
         for behaviour in BEHAVIOURS:
             flavor(behaviour, dict(PREEMPTIBLE, **{
                 'accel:device_profile': 'one', 'ebbtide:interruption': behaviour}))
-        flavor('none', None)
+        flavor('none')
+        # All CPUs of a host (settings.sh) but one: with two servers there, one too many.
+        flavor('cpus', vcpus=7)
         # What-ifs know no profiles: this asks for an accelerator by its flavor.
         flavor('what-if', {key.replace(':', '1:', 1): value for key, value in ACCELERATOR.items()})
         # The scheduler lists Placement's providers from time to time.
@@ -324,23 +326,24 @@ def accelerators_by_behaviour(stage):
 
 
 @chapter
-def a_stopped_server_keeps_its_accelerator(stage):
-    """Where every preemptible server would stop, a normal one that needs an accelerator gets
-    NoValidHost, and none is stopped for it: a server that its owner stops keeps its device, in
-    Placement and in Cyborg."""
+def a_stopped_victim_keeps_its_accelerator(stage):
+    """Every preemptible server would stop. A normal one that needs an accelerator gets NoValidHost,
+    and none is stopped for it. One that needs CPUs stops the cheapest, which keeps its device in
+    Cyborg, and in Placement its device and its disk."""
     with scene(stage) as cast:
-        cloud = stage.cloud
         ages, devices = cast.fill(*['stop'] * CARDS_A_HOST)
         finds_no_host(stage, ages, 'too-late', 'accel.one')
-        stopped = min(ages)
-        cloud.action(stopped, {'os-stop': None})
-        server = cloud.settled(stopped, ('SHUTOFF', 'ERROR'))
-        must(server['status'] == 'SHUTOFF', 'the stopped server is %s' % server['status'])
+        (victim,) = stage.cheapest(ages)
+        makes_room(stage, ages, victim, 'accel.cpus', 'stop',
+                   lambda server: server['status'] == 'SHUTOFF')
+        check('a stopped victim with an accelerator', stopped={victim})
+        held = sorted(map(sorted, stage.cloud.allocations(victim).values()))
+        must(held == [['DISK_GB'], ['FPGA']], 'a stopped victim holds %s' % held)
         cast.kept(devices)
         cast.in_use(dict.fromkeys(devices, 1))
-        check('a stopped server with an accelerator')
-        our_audit()
-        print('      stop: no victim, and a stopped server keeps its device', flush=True)
+        audit(heals=False)
+        print('      stop: no victim for an accelerator, and one for CPUs keeps its device',
+              flush=True)
 
 
 @chapter

@@ -1,6 +1,7 @@
 //! Keeps the columns and the victims' table consistent with what is known of a provider.
 
 use super::Cloud;
+use crate::facts::Allocations;
 use crate::flavor::PreemptibleTerms;
 use ebbtide_engine::{Instance as Row, InstancePhase};
 use ebbtide_model::resource::MAX_AMOUNT;
@@ -14,7 +15,7 @@ use uuid::Uuid;
 /// whatever their age, are protected until then.
 const NEVER: i64 = i64::MAX;
 
-/// What a victim keeps after its eviction: the disk of a stopped one. Shelving, which is how Nova
+/// What a victim keeps of its host after its eviction: the disk of a stopped one. Shelving, which is how Nova
 /// hibernates, removes the disk from the host, too.
 pub(crate) fn kept(
     terms: &PreemptibleTerms,
@@ -57,6 +58,27 @@ pub(super) fn millis(micros: i64) -> Timestamp {
 }
 
 impl Cloud {
+    /// What a victim continues to hold of all providers: the disk of a stopped one, and what it has
+    /// below its host (devices, accelerators, bandwidth) and of sharing providers, which Nova and
+    /// Cyborg keep for a server that is only stopped.
+    pub(crate) fn kept_allocations(
+        &self,
+        terms: &PreemptibleTerms,
+        allocations: &Allocations,
+    ) -> Allocations {
+        if terms.interruption != InterruptionBehaviour::Stop {
+            return Allocations::new();
+        }
+        let keeps = allocations.iter().map(|(provider, amounts)| {
+            let keeps = match self.nodes.contains_key(provider) {
+                true => kept(terms, self.settings.stop_keeps_disk, amounts),
+                false => amounts.clone(),
+            };
+            (*provider, keeps)
+        });
+        keeps.filter(|(_, keeps)| !keeps.is_empty()).collect()
+    }
+
     /// Updates everything of a provider.
     pub(super) fn follow_provider(&mut self, uuid: Uuid) {
         let Some(place) = self.nodes.get(&uuid).and_then(|node| node.place) else {

@@ -1,8 +1,6 @@
 //! Servers of flavors with a maximum lifetime.
 
 use super::Cloud;
-use super::follow::kept;
-use crate::facts::Allocations;
 use crate::plan::PlannedVictim;
 use ebbtide_evacuation::notice_at;
 use ebbtide_model::{InterruptionBehaviour, Seconds, Timestamp};
@@ -45,22 +43,17 @@ impl Cloud {
     #[must_use]
     pub fn victim(&self, uuid: Uuid, cost: f64) -> Option<PlannedVictim> {
         let instance = self.instances.get(&uuid)?;
-        let (provider, counted) = instance.counted.as_ref()?;
+        let (provider, _) = instance.counted.as_ref()?;
         let terms = instance.terms.as_ref()?;
         let place = self.nodes.get(provider)?.place?;
         let entry = self.consumers.get(&uuid)?;
-        let keeps = kept(terms, self.settings.stop_keeps_disk, counted);
         Some(PlannedVictim {
             uuid,
             name: instance.record.name.clone(),
             flavor: instance.record.flavor.name.clone(),
             host: self.host_at(place),
             allocations: entry.allocations.clone(),
-            keeps: if keeps.is_empty() {
-                Allocations::new()
-            } else {
-                Allocations::from([(*provider, keeps)])
-            },
+            keeps: self.kept_allocations(terms, &entry.allocations),
             generation: entry.generation,
             project_id: instance.record.project_id.clone(),
             user_id: instance.record.user_id.clone(),
@@ -106,13 +99,7 @@ impl Cloud {
                 interruption: victim.interruption,
                 ..terms
             };
-            let keeps = self.settings.stop_keeps_disk;
-            victim.keeps = victim
-                .allocations
-                .iter()
-                .map(|(provider, amounts)| (*provider, kept(&terms, keeps, amounts)))
-                .filter(|(_, kept)| !kept.is_empty())
-                .collect();
+            victim.keeps = self.kept_allocations(&terms, &victim.allocations);
         }
         Some(victim)
     }

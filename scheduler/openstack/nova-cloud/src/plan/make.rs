@@ -436,7 +436,6 @@ impl RequestPlanner<'_> {
                 planned.frees = needs.map_or_else(Vec::new, |needs| needs.freed(planned.uuid));
                 if let Some(trees) = &self.trees {
                     planned.frees.extend(trees.freed_in_words(planned.uuid));
-                    self.cloud.keep_of_trees(&mut planned);
                 }
                 victims.push(planned);
             }

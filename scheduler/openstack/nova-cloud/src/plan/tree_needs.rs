@@ -1,14 +1,12 @@
 //! Requests whose groups go into a host's tree of providers: a search in memory judges the host as
 //! it would be without its victims.
 
-use super::PlannedVictim;
 use super::needs::FilterNeeds;
 use crate::cloud::Cloud;
-use crate::cloud::follow::kept;
 use crate::facts::Allocations;
 use crate::trees::{HostTree, STEPS, TreeIndex, TreeSearch, Walk};
 use ebbtide_engine::{HostNeeds, NeedColumns};
-use ebbtide_model::{InterruptionBehaviour, ServerId};
+use ebbtide_model::ServerId;
 use ebbtide_nova::model::{AllocationCandidate, HostState, RequestSpec};
 use ebbtide_nova::placement::Query;
 use serde_json::Value;
@@ -100,7 +98,7 @@ impl<'a> TreeNeeds<'a> {
             return Allocations::new();
         };
         let mut freed = allocations.clone();
-        for (provider, kept) in self.cloud.keeps_of_trees(terms, allocations) {
+        for (provider, kept) in self.cloud.kept_allocations(terms, allocations) {
             let of = freed.entry(provider).or_default();
             for (class, amount) in kept {
                 if let Some(freed) = of.get_mut(&class) {
@@ -311,36 +309,6 @@ impl HostNeeds for TreeNeeds<'_> {
                       that may be evacuated"
                 .to_owned(),
         }
-    }
-}
-
-impl Cloud {
-    /// Corrects what a victim keeps, if it holds parts of a tree.
-    pub(super) fn keep_of_trees(&self, victim: &mut PlannedVictim) {
-        let instance = self.instances.get(&victim.uuid);
-        if let Some(terms) = instance.and_then(|instance| instance.terms.as_ref()) {
-            victim.keeps = self.keeps_of_trees(terms, &victim.allocations);
-        }
-    }
-
-    /// What a victim continues to hold: the disk of a stopped one, and what it has below its host
-    /// and of sharing providers, which Nova keeps for it.
-    pub(super) fn keeps_of_trees(
-        &self,
-        terms: &crate::flavor::PreemptibleTerms,
-        allocations: &Allocations,
-    ) -> Allocations {
-        if terms.interruption != InterruptionBehaviour::Stop {
-            return Allocations::new();
-        }
-        let keeps = allocations.iter().map(|(provider, amounts)| {
-            let keeps = match self.nodes.contains_key(provider) {
-                true => kept(terms, self.settings.stop_keeps_disk, amounts),
-                false => amounts.clone(),
-            };
-            (*provider, keeps)
-        });
-        keeps.filter(|(_, keeps)| !keeps.is_empty()).collect()
     }
 }
 

@@ -1,12 +1,12 @@
 //! Servers whose lifetime is over, against a look at every server.
 
-use crate::kit::{self, NOW, cloud_of, instance, server, settle};
+use crate::kit::{self, NOW, cloud_of, fresh, instance, node, server, settle};
 use ebbtide_model::{InterruptionBehaviour, Seconds, Timestamp};
 use ebbtide_nova::model::Options;
-use ebbtide_nova_cloud::{Cloud, CloudSettings};
+use ebbtide_nova_cloud::{Allocations, Cloud, CloudSettings};
 use proptest::prelude::*;
 use proptest::sample::select;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
 const GRACE: i64 = 120;
@@ -165,6 +165,36 @@ fn one_that_would_be_moved_is_stopped_and_keeps_its_disk() {
     let kept: Vec<_> = ended.keeps.values().flatten().collect();
     assert_eq!(kept.len(), 1, "{kept:?}");
     assert_eq!(kept[0].0, "DISK_GB");
+}
+
+#[test]
+fn one_that_is_stopped_keeps_what_it_has_below_its_host() {
+    let mut cloud = cloud();
+    let card = fresh(1);
+    for (n, behaviour) in [(1, "stop"), (2, "live-migrate"), (3, "terminate")] {
+        put(&mut cloud, n, 90, &[("interruption", behaviour)]);
+        let root = cloud.victim(server(n), 0.0).unwrap().allocations;
+        let mut allocations = root.clone();
+        allocations.insert(card, BTreeMap::from([("FPGA".to_owned(), 1)]));
+        cloud.claimed(server(n), &allocations, Some(2));
+        let disk = |all: &Allocations| {
+            let disk = all[&node(0)]["DISK_GB"];
+            BTreeMap::from([("DISK_GB".to_owned(), disk)])
+        };
+        let kept = Allocations::from([
+            (node(0), disk(&root)),
+            (card, BTreeMap::from([("FPGA".to_owned(), 1)])),
+        ]);
+        let (victim, ended) = (
+            cloud.victim(server(n), 0.0).unwrap(),
+            cloud.victim_of_end(server(n)).unwrap(),
+        );
+        assert_eq!(victim.allocations, allocations);
+        let nothing = Allocations::new();
+        let (stops, stops_at_end) = (behaviour == "stop", behaviour != "terminate");
+        assert_eq!(victim.keeps, *if stops { &kept } else { &nothing });
+        assert_eq!(ended.keeps, *if stops_at_end { &kept } else { &nothing });
+    }
 }
 
 #[test]

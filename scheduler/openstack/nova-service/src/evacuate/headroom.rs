@@ -4,10 +4,9 @@
 use super::{Evacuations, read};
 use crate::error::NovaServiceError;
 use crate::preemption::{HEADROOM_KEY, Preemption, VictimState, next_headroom_turn};
-use ebbtide_model::EvacuationCause;
+use ebbtide_model::{EvacuationCause, Seconds};
 use ebbtide_nova_cloud::PlannedVictim;
 use ebbtide_runtime::{clock, ids};
-use ebbtide_store::ledger::LedgerError;
 
 /// What became of victims that were planned ahead of demand.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,21 +25,50 @@ fn is_leaving(state: &VictimState) -> bool {
     !matches!(state, VictimState::Failed { .. } | VictimState::Spared)
 }
 
+/// How long after the end of an evacuation Nova may still delete what the server held. The agent
+/// reports a server as gone when Nova has deleted it, and its compute tells Placement after that.
+const GIVING_UP: Seconds = Seconds(60);
+
 impl Evacuations {
     /// The next turn of headroom. `None`: victims of an earlier turn are leaving, on whatever
-    /// scheduler.
+    /// scheduler, or Placement still has what one of them held.
     ///
     /// # Errors
-    /// Those of the ledger.
-    pub(crate) async fn headroom_turn(&self) -> Result<Option<u64>, LedgerError> {
+    /// Those of the ledger and of Placement.
+    pub(crate) async fn headroom_turn(&self) -> Result<Option<u64>, NovaServiceError> {
         let ledger = &self.shared.ledger;
         // Before the rows: what another scheduler writes in between has this turn.
         let last = ledger.last_request_key(HEADROOM_KEY).await?;
-        let rows = ledger.open_rows().await?;
+        let rows = ledger.rows_of_late(GIVING_UP.as_millis()).await?;
         let records = rows.iter().filter_map(read);
-        let mut ahead = records.filter(|record| record.cause == EvacuationCause::Headroom);
-        let leaving = ahead.any(|record| record.victims.iter().any(|v| is_leaving(&v.state)));
-        Ok((!leaving).then(|| next_headroom_turn(last.as_deref())))
+        let ahead = records.filter(|record| record.cause == EvacuationCause::Headroom);
+        let (open, ended): (Vec<_>, Vec<_>) = ahead.partition(|record| !record.state.is_final());
+        let mut leaving = open.iter().flat_map(|record| &record.victims);
+        if leaving.any(|victim| is_leaving(&victim.state)) || self.any_still_holds(&ended).await? {
+            return Ok(None);
+        }
+        Ok(Some(next_headroom_turn(last.as_deref())))
+    }
+
+    /// Whether Placement has something of a victim that Nova has deleted.
+    async fn any_still_holds(&self, ended: &[Preemption]) -> Result<bool, NovaServiceError> {
+        if ended.is_empty() {
+            return Ok(false);
+        }
+        let facts = &self.shared.facts;
+        facts.database.freshen().await;
+        let placement = facts
+            .providers
+            .placement(EvacuationCause::Headroom.as_str());
+        for victim in ended.iter().flat_map(|record| &record.victims) {
+            let uuid = victim.server.0;
+            if facts.read(|cloud| cloud.instance(uuid).is_none())
+                && !placement.allocations(uuid).await?.allocations.is_empty()
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Begins the evacuation of victims that were planned after `turn` was read.

@@ -89,11 +89,21 @@ fn flavor(vcpus: u64) -> Flavor {
 impl Stage {
     /// Nova has deleted a server, and what it holds.
     async fn goes(&self, n: i64) {
+        self.loses_server(n).await;
+        self.gives_up(n);
+    }
+
+    /// Nova has deleted a server. Placement still has what it held.
+    async fn loses_server(&self, n: i64) {
         let uuid = victim(n);
         let sql = format!("UPDATE instances SET deleted = id, host = NULL WHERE uuid = '{uuid}'");
         self.bench.nova.cell.sql(&sql).await;
+    }
+
+    /// The compute of a deleted server has told Placement.
+    fn gives_up(&self, n: i64) {
         let placement = &self.bench.placement;
-        let freed = placement.model(|m| write(m, uuid, &[]));
+        let freed = placement.model(|m| write(m, victim(n), &[]));
         assert_eq!(freed, 204);
     }
 }
@@ -160,6 +170,31 @@ async fn room_is_made_once_on_mariadb_as_well() {
     let bench = Bench::over(nova, 1, Options::default()).await;
     let full = FullHost::over(bench, ledger.url().to_owned()).await;
     Box::pin(room_is_made_once_and_then_found_free(Stage::of(full).await)).await;
+}
+
+#[tokio::test]
+async fn no_second_server_leaves_while_placement_has_what_the_first_one_held() {
+    let mut stage = Stage::new().await;
+    stage.bench.sells(&flavor(2)).await;
+    let mut agent = stage.take_agent();
+    let selector = stage.bench.selector.clone();
+    let mut controller = keeper(&selector, RULE);
+    controller.look().await;
+    let notice = agent.notice().await;
+    let leaving = (1..=4).find(|n| victim(*n) == notice.server_id.0).unwrap();
+    stage.loses_server(leaving).await;
+    agent.gone(&notice).await;
+    let begun = records(&stage.ledger).await;
+    stage.end_of(begun[0].id).await;
+    for _ in 0..4 {
+        controller.look().await;
+        // A scheduler that starts now knows of no look before.
+        assert_eq!(state(&selector, RULE).await, None);
+    }
+    assert_eq!(records(&stage.ledger).await.len(), 1);
+    stage.gives_up(leaving);
+    assert_eq!(state(&selector, RULE).await, Some(HeadroomState::Free));
+    assert_eq!(records(&stage.ledger).await.len(), 1);
 }
 
 #[tokio::test]
