@@ -40,9 +40,9 @@ stack_start_nova() {
     if [ "$STACK_RELEASE" = debian ]; then
         stack_start nova-api "$stack_bin/nova-api" --config-file "$stack_etc/nova.conf" --log-file "$stack_log/nova-api.log"
     else
-        # Since 32 Nova has no program for its API. In the older ones, eventlet of their time now and
-        # then forgets a request that looks whether a connection is still there (select without a
-        # wait), so their API runs without it.
+        # Since 32 Nova has no program for its API. In the older ones, eventlet of their time
+        # forgets a request now and then that looks whether a connection is still there (select
+        # without a wait), so their API runs without it.
         [[ $STACK_RELEASE -ge 32 ]] || patching=(OS_NOVA_DISABLE_EVENTLET_PATCHING=1)
         stack_start nova-api env OS_NOVA_CONFIG_DIR="$stack_etc" "${patching[@]}" \
             uwsgi --ini "$stack_etc/nova-api-uwsgi.ini"

@@ -15,8 +15,8 @@ use uuid::Uuid;
 /// whatever their age, are protected until then.
 const NEVER: i64 = i64::MAX;
 
-/// What a victim keeps of its host after its eviction: the disk of a stopped one. Shelving, which is how Nova
-/// hibernates, removes the disk from the host, too.
+/// What a victim keeps of its host after its eviction: the disk of a stopped one. Shelving, which
+/// is how Nova hibernates, removes the disk from the host, too.
 pub(crate) fn kept(
     terms: &PreemptibleTerms,
     stop_keeps_disk: bool,

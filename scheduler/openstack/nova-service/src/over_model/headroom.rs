@@ -183,6 +183,8 @@ async fn no_second_server_leaves_while_placement_has_what_the_first_one_held() {
     let notice = agent.notice().await;
     let leaving = (1..=4).find(|n| victim(*n) == notice.server_id.0).unwrap();
     stage.loses_server(leaving).await;
+    let facts = &selector.facts;
+    facts.write(|cloud| cloud.remove_instance(victim(leaving)));
     agent.gone(&notice).await;
     let begun = records(&stage.ledger).await;
     stage.end_of(begun[0].id).await;
