@@ -44,15 +44,7 @@ X
 # Cyborg in a virtual environment, once.
 stack_install_cyborg() {
     stack_cyborg=$stack_cache/cyborg
-    ! cmp -s "$_stack_cyborg_pins" "$stack_cyborg/made-of" || return 0
-    ensure_packages plugins-python
-    rm -rf -- "$stack_cyborg"
-    mkdir -p "$stack_cache"
-    /usr/bin/python3 -m venv "$stack_cyborg"
-    "$stack_cyborg/bin/pip" install --quiet --disable-pip-version-check --no-deps \
-        -r "$_stack_cyborg_pins"
-    cp -- "$_stack_cyborg_pins" "$stack_cyborg/made-of"
-    stack_say "Cyborg is installed from PyPI"
+    stack_pip_environment "$stack_cyborg" "$_stack_cyborg_pins" Cyborg
 }
 
 # Cyborg finds drivers by the entry points of installed packages.

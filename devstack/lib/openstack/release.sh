@@ -20,18 +20,25 @@ stack_release() {
     export STACK_BIN=$stack_bin STACK_NOVA_PYTHON=$stack_nova_python
 }
 
+# stack_pip_environment FOLDER PINS WHAT: a virtual environment with the versions of a file, once.
+# No network is needed after that.
+stack_pip_environment() {
+    ! cmp -s "$2" "$1/made-of" || return 0
+    ensure_packages plugins-python
+    rm -rf -- "$1"
+    mkdir -p "$(dirname -- "$1")"
+    # Debian's own Python: uwsgi's plugin is made for it.
+    /usr/bin/python3 -m venv "$1"
+    "$1/bin/pip" install --quiet --disable-pip-version-check --no-deps -r "$2"
+    cp -- "$2" "$1/made-of"
+    stack_say "$3 is installed from PyPI"
+}
+
 # Installs what Debian does not have, once.
 stack_install_release() {
-    local pins=$_stack_releases/$STACK_RELEASE.txt folder=$stack_cache/$STACK_RELEASE
     [ "$STACK_RELEASE" != debian ] || return 0
-    ! cmp -s "$pins" "$folder/made-of" || return 0
-    rm -rf -- "$folder"
-    mkdir -p "$stack_cache"
-    # Debian's own Python: uwsgi's plugin is made for it.
-    /usr/bin/python3 -m venv "$folder"
-    "$folder/bin/pip" install --quiet --disable-pip-version-check --no-deps -r "$pins"
-    cp -- "$pins" "$folder/made-of"
-    stack_say "release $STACK_RELEASE is installed from PyPI"
+    stack_pip_environment "$stack_cache/$STACK_RELEASE" "$_stack_releases/$STACK_RELEASE.txt" \
+        "release $STACK_RELEASE"
 }
 
 # What uwsgi is told about an API. Releases since 31 have a module for each, older ones a script.

@@ -71,15 +71,7 @@ stack_command_tempest() {
 # Tempest in a virtual environment, once; no network is needed then.
 _stack_tempest_install() {
     tempest_venv=$stack_cache/tempest
-    ! cmp -s "$_stack_tempest_pins" "$tempest_venv/made-of" || return 0
-    ensure_packages plugins-python
-    rm -rf -- "$tempest_venv"
-    mkdir -p "$stack_cache"
-    /usr/bin/python3 -m venv "$tempest_venv"
-    "$tempest_venv/bin/pip" install --quiet --disable-pip-version-check --no-deps \
-        -r "$_stack_tempest_pins"
-    cp -- "$_stack_tempest_pins" "$tempest_venv/made-of"
-    stack_say "Tempest is installed from PyPI"
+    stack_pip_environment "$tempest_venv" "$_stack_tempest_pins" Tempest
 }
 
 # The lines of a list of regular expressions, without comments and reasons.
