@@ -116,14 +116,18 @@ def _chances(chances: list[Mapping[str, Any]]) -> Lines:
 
 
 def _schedule(schedule: Mapping[str, Any]) -> Lines:
-    saves = ", ".join(number(hours) for hours in schedule["interval_hours"])
+    def hours(name: str) -> str:
+        # A job that never ends has no such field.
+        return f"{number(schedule[name])} h" if name in schedule else "does not end"
+
+    saves = ", ".join(number(save) for save in schedule["interval_hours"])
     return Lines(
         schedule,
         (
             f"save after {saves} h" if saves else "do not save",
             f"expected: {number(schedule['expected_hours'])} h",
-            f"saved hourly: {number(schedule['hourly_hours'])} h",
-            f"never saved: {number(schedule['without_hours'])} h",
+            f"saved hourly: {hours('hourly_hours')}",
+            f"never saved: {hours('without_hours')}",
         ),
     )
 

@@ -71,21 +71,38 @@ def body_schema(found: dict[str, Any]) -> dict[str, Any]:
     return resolve(content["schema"])
 
 
-def example(schema: dict[str, Any], name: str = "") -> Any:
-    """An answer with every field set, each list with one element."""
+def can_be_left_out(schema: dict[str, Any]) -> bool:
+    """Whether the document says that a field need not be in an answer."""
+    return "; not there " in schema.get("description", "")
+
+
+def example(
+    schema: dict[str, Any], name: str = "", sparse: bool = False
+) -> Any:
+    """An answer with every field set, each list with one element.
+
+    In a sparse one, of the fields that need not be there, objects are null
+    and others are left out, as the scheduler does it.
+    """
     schema = resolve(schema)
     kind = schema.get("type")
     if kind == "object":
         if "properties" in schema:
-            return {
-                key: example(value, key)
-                for key, value in schema["properties"].items()
+            found = {}
+            for key, value in schema["properties"].items():
                 # There is no page after the first.
-                if key != "links"
-            }
-        return {"VCPU": example(schema["additionalProperties"])}
+                if key == "links":
+                    continue
+                if not (sparse and can_be_left_out(value)):
+                    found[key] = example(value, key, sparse)
+                elif "$ref" in value:
+                    found[key] = None
+            return found
+        if "additionalProperties" in schema:
+            return {"VCPU": example(schema["additionalProperties"])}
+        return {}
     if kind == "array":
-        return [example(schema["items"], name)]
+        return [example(schema["items"], name, sparse)]
     if kind == "boolean":
         return True
     if kind == "integer":

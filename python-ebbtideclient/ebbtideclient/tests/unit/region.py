@@ -132,12 +132,12 @@ class Region:
         return faults
 
 
-def example(operation: str) -> Any:
+def example(operation: str, sparse: bool = False) -> Any:
     """The answer of an operation, to change and give."""
     _, _, found = contract.operation(operation)
     schema = contract.answer_schema(found)
     assert schema is not None
-    return copy.deepcopy(contract.example(schema))
+    return copy.deepcopy(contract.example(schema, sparse=sparse))
 
 
 def _send(request: BaseHTTPRequestHandler, status: int, body: Any) -> None:

@@ -101,6 +101,38 @@ class TestEveryCommand(base.TestCase):
                         self.works(*line.split(), "-f", shape).strip()
                     )
 
+    def test_each_shows_an_answer_without_what_need_not_be_there(self) -> None:
+        left_out = 0
+        for _, _, operation in contract.operations():
+            name = operation["operationId"]
+            if contract.answer_schema(operation) is None:
+                continue
+            sparse = region.example(name, sparse=True)
+            left_out += sparse != region.example(name)
+            self.region.will_answer(name, sparse)
+        self.assertGreater(left_out, 0)
+        groups = region.example("listServerGroups", sparse=True)
+        groups["groups"][0]["name"] = "group"
+        self.region.will_answer("listServerGroups", groups)
+        lives = region.example("listLives", sparse=True)
+        lives["lives"][0]["launched_at"] = "2026-11-29T08:00:00Z"
+        self.region.will_answer("listLives", lives)
+        decision = region.example("whatIf", sparse=True)
+        decision["decision"]["no_valid_host"] = None
+        self.region.will_answer("whatIf", decision)
+        for name, line in COMMANDS.items():
+            if name not in SILENT:
+                with self.subTest(line):
+                    self.assertTrue(self.works(*line.split()).strip())
+
+    def test_a_job_that_never_ends_unsaved_says_so(self) -> None:
+        found = region.example("getAdvice")
+        del found["schedule"]["without_hours"]
+        self.region.will_answer("getAdvice", found)
+        shown = self.works(*COMMANDS["advice"].split())
+        self.assertIn("saved hourly: 0.5 h", shown)
+        self.assertIn("never saved: does not end", shown)
+
     def test_lists_have_fewer_columns_without_long(self) -> None:
         lives = region.example("listLives")
         lives["lives"][0]["launched_at"] = "2026-11-29T08:00:00Z"
