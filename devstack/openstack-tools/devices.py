@@ -72,6 +72,14 @@ def a_gpu_that_a_normal_server_needs(stage):
         print('      a GPU: %s on %s, from the cheapest of %d servers' % (*reversed(before[victim]), len(ages)), flush=True)
 
 
+def _inventories(cloud, provider, inventories):
+    """Gives a provider these inventories and no other."""
+    path = '/resource_providers/' + provider
+    generation = cloud.placement('GET', path).json()['generation']
+    cloud.placement('PUT', path + '/inventories', {
+        'resource_provider_generation': generation, 'inventories': inventories})
+
+
 @contextlib.contextmanager
 def vgpu_flavors(stage):
     """A provider with two VGPUs below that of each host, and the flavors `vgpu.pre`, preemptible,
@@ -80,13 +88,13 @@ def vgpu_flavors(stage):
     cloud = stage.cloud
     providers, flavors = {}, []
     try:
-        for name, root in cloud.providers().items():
-            if name.startswith('compute'):
+        known = cloud.providers()
+        for name, root in known.items():
+            if name.startswith('compute') and not name.endswith('_vgpus'):
                 body = {'name': name + '_vgpus', 'parent_provider_uuid': root['uuid']}
-                made = cloud.placement('POST', '/resource_providers', body).json()
+                made = known.get(body['name']) or cloud.placement('POST', '/resource_providers', body).json()
                 providers[made['uuid']] = name
-                cloud.placement('PUT', '/resource_providers/%s/inventories' % made['uuid'], {
-                    'resource_provider_generation': made['generation'], 'inventories': {'VGPU': {'total': VGPUS_A_HOST}}})
+                _inventories(cloud, made['uuid'], {'VGPU': {'total': VGPUS_A_HOST}})
         must(len(providers) == HOSTS, 'the hosts are %s' % sorted(providers.values()))
         flavors.append(cloud.flavor('vgpu.pre', 1, 500, 1, dict(PREEMPTIBLE, **{'resources:VGPU': '1'})))
         flavors.append(cloud.flavor('vgpu', 1, 500, 1, {'resources1:VGPU': '1'}))
@@ -95,8 +103,10 @@ def vgpu_flavors(stage):
         stage.clear()
         for flavor in flavors:
             cloud.nova('DELETE', '/flavors/' + flavor)
+        # They stay, with nothing in them: nova-compute keeps the providers below its own in a
+        # cache, and from Nova 32 on refuses each server once one of them is gone.
         for provider in providers:
-            cloud.placement('DELETE', '/resource_providers/' + provider)
+            _inventories(cloud, provider, {})
 
 
 def vgpu_of(cloud, server, providers):
