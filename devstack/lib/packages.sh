@@ -106,6 +106,8 @@ _packages_present() {
         # Packages of Debian and EL, and roots in which they are tried.
         packaging)
             for dir in dpkg-shlibdeps strip lintian rpm rpmlint mmdebstrap systemd-nspawn unshare nsenter; do _packages_have "$dir" || return 1; done ;;
+        # Its API, scheduler and volume service are started without the packages of their units.
+        cinder) _packages_have cinder-manage && _packages_have cinder-wsgi && [ -f /usr/lib/python3/dist-packages/cinder/cmd/volume.py ] ;;
         neutron) _packages_have neutron-db-manage && [ -f /usr/lib/python3/dist-packages/neutron/server/__init__.py ] ;;
         openstack)
             for dir in nova-api nova-conductor nova-scheduler nova-manage placement-api keystone-manage glance-api memcached uwsgi \
@@ -150,6 +152,8 @@ _packages_names() {
         # nova-compute would bring libvirt and QEMU; its code is in python3-nova, and the fake
         # driver needs python3-fixtures.
         neutron) echo neutron-server ;;
+        # cinder-volume would bring LVM and an iSCSI target; its code is in python3-cinder.
+        cinder) echo cinder-common python3-cinder ;;
         openstack) echo nova-api nova-conductor nova-scheduler python3-nova python3-fixtures placement-api keystone glance-api \
             memcached mariadb-client python3-openstackclient python3-pika python3-pymysql uwsgi-core uwsgi-plugin-python3 eatmydata curl ;;
     esac
@@ -165,7 +169,7 @@ _packages_units() {
         postgresql) echo postgresql.service ;;
         oslo-messaging|placement|nova-weighers|openstack-client|horizon) ;;
         network) echo nftables.service ;;
-        faketime | nova-libvirt | plugins-* | guest-image | packaging | units | node | chromium | firefox) ;;
+        faketime | nova-libvirt | plugins-* | guest-image | packaging | units | cinder | node | chromium | firefox) ;;
         prometheus) echo prometheus.service ;;
         slurm) echo slurmctld.service slurmd.service munge.service ;;
         images) echo podman.{service,socket} podman-auto-update.{service,timer} podman-restart.service ;;
@@ -263,13 +267,13 @@ _packages_install() (
 # ensure_packages SERVICE...   with SERVICE one of rabbitmq, mariadb, galera, postgresql,
 #                              oslo-messaging, libvirt, nova-libvirt, network, faketime, placement,
 #                              nova-weighers, plugins-c, plugins-python, slurm, prometheus,
-#                              guest-image, node, chromium, firefox, neutron, openstack,
+#                              guest-image, node, chromium, firefox, cinder, neutron, openstack,
 #                              openstack-client, horizon.
 ensure_packages() {
     local service missing=() packages='' command
     for service in "$@"; do
         if [ -z "$(_packages_names "$service")" ]; then
-            echo "ensure_packages: unknown service '$service'; known are rabbitmq, mariadb, galera, postgresql, oslo-messaging, libvirt, nova-libvirt, network, faketime, placement, nova-weighers, plugins-c, plugins-python, slurm, prometheus, guest-image, node, chromium, firefox, neutron, openstack, openstack-client, horizon" >&2
+            echo "ensure_packages: unknown service '$service'; known are rabbitmq, mariadb, galera, postgresql, oslo-messaging, libvirt, nova-libvirt, network, faketime, placement, nova-weighers, plugins-c, plugins-python, slurm, prometheus, guest-image, node, chromium, firefox, cinder, neutron, openstack, openstack-client, horizon" >&2
             return 1
         fi
     done
@@ -314,7 +318,7 @@ ensure_packages() {
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     set -euo pipefail
     if [ $# -eq 0 ]; then
-        echo "usage: $0 rabbitmq|mariadb|galera|postgresql|oslo-messaging|libvirt|nova-libvirt|network|faketime|placement|nova-weighers|plugins-c|plugins-python|slurm|prometheus|node|chromium|firefox|neutron|openstack|openstack-client|horizon ..." >&2
+        echo "usage: $0 rabbitmq|mariadb|galera|postgresql|oslo-messaging|libvirt|nova-libvirt|network|faketime|placement|nova-weighers|plugins-c|plugins-python|slurm|prometheus|node|chromium|firefox|cinder|neutron|openstack|openstack-client|horizon ..." >&2
         exit 2
     fi
     ensure_packages "$@"

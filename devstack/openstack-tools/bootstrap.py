@@ -3,6 +3,7 @@
 a client. Safe to repeat.
 
 Usage: bootstrap.py nova=PORT placement=PORT glance=PORT neutron=PORT ebbtide=PORT [cyborg=PORT]
+    [cinder=PORT]
 """
 import os
 import sys
@@ -37,6 +38,8 @@ services = [('nova', 'compute', '/v2.1'), ('placement', 'placement', ''), ('glan
             ('neutron', 'network', '')]
 if 'cyborg' in ports:
     services.append(('cyborg', 'accelerator', '/v2'))
+if 'cinder' in ports:
+    services.append(('cinder', 'block-storage', '/v3/%(project_id)s'))
 for name, _kind, _path in services:
     user = ensure('user', {'name': name, 'domain_id': 'default'}, {'name': name, 'domain_id': 'default', 'password': name})
     for role in ('admin', 'service'):

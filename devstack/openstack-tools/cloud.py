@@ -65,6 +65,8 @@ class Cloud:
             headers['X-OpenStack-Nova-API-Version'] = version or '2.90'
         elif service == 'placement':
             headers['OpenStack-API-Version'] = 'placement ' + (version or '1.36')
+        elif service == 'block-storage':
+            headers['OpenStack-API-Version'] = 'volume ' + (version or '3.70')
         response = self.session.request(method, self.endpoints[service] + path, json=body, headers=headers, timeout=180)
         if check and response.status_code >= 400:
             raise Refused('%s %s' % (method, path), response)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """What every cloud has on its first day: flavors and an image. Safe to repeat."""
-from cloud import Cloud
+from cloud import Cloud, until
 
 # Name, VCPUs, memory in MB, disk in GB, extra specs.
 FLAVORS = [
@@ -17,9 +17,24 @@ FLAVORS = [
     ('small.norealfilter', 1, 2000, 20, {'capabilities:hypervisor_type': 'ironic'}),
 ]
 
+# Backends of Cinder (cinder.sh).
+POOLS = 2
+
+
+def volumes(cloud):
+    """Waits for Cinder, and makes a type of volumes that several servers may attach."""
+    def asked(method, path, body=None):
+        return cloud.request('block-storage', method, path, body).json()
+    until('the backends of Cinder', 90, lambda: len(asked('GET', '/scheduler-stats/get_pools')['pools']) == POOLS)
+    if not any(one['name'] == 'multiattach' for one in asked('GET', '/types')['volume_types']):
+        asked('POST', '/types', {'volume_type': {'name': 'multiattach', 'extra_specs': {'multiattach': '<is> True'}}})
+
+
 if __name__ == '__main__':
     cloud = Cloud()
     for flavor in FLAVORS:
         cloud.flavor(*flavor)
     cloud.image('tiny')
     cloud.image('tiny2')
+    if 'block-storage' in cloud.endpoints:
+        volumes(cloud)

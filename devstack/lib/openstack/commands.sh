@@ -28,6 +28,7 @@ _stack_parse_up() {
             --notifications) STACK_NOTIFY=messagingv2 ;;
             --libvirt) STACK_LIBVIRT=1 ;;
             --cyborg) STACK_CYBORG=1 ;;
+            --cinder) STACK_CINDER=1 ;;
             --debug) STACK_DEBUG=true ;;
             --durable) STACK_DURABLE=1 ;;
             --build-release) STACK_PROFILE=release ;;
@@ -40,6 +41,8 @@ _stack_parse_up() {
     case $STACK_NEUTRON in stand-in|debian) ;; *) echo "devstack/openstack: --neutron takes stand-in or debian" >&2; return 2 ;; esac
     [ "$STACK_NEUTRON:$STACK_RELEASE" = debian:debian ] || [ "$STACK_NEUTRON" = stand-in ] ||
         { echo "devstack/openstack: --neutron debian needs --release debian" >&2; return 2; }
+    [ -z "$STACK_CINDER" ] || [ "$STACK_RELEASE" = debian ] ||
+        { echo "devstack/openstack: --cinder needs --release debian" >&2; return 2; }
     [ ${#sizes[@]} -eq 0 ] || STACK_COMPUTES=${sizes[*]}
     [ -z "$computes" ] || STACK_COMPUTES=$(_stack_sizes "$computes" $STACK_COMPUTES)
 }
@@ -80,6 +83,7 @@ stack_command_up() {
     if [ -z "$STACK_OFFSET" ] && [ -d "$stack_var/mysql" ]; then STACK_OFFSET=$(stack_load_options; printf '%s' "$STACK_OFFSET"); fi
     ensure_packages rabbitmq mariadb openstack
     [ "$STACK_NEUTRON" != debian ] || ensure_packages neutron
+    [ -z "$STACK_CINDER" ] || ensure_packages cinder
     stack_say "packages are in place"
     if [ "$STACK_WITH" = ebbtide ]; then
         stack_build_ebbtide

@@ -92,10 +92,11 @@ X
 
 # Whether Nova proves to other services that a request comes from a service.
 _stack_service_user() {
-    if [ -z "$STACK_CYBORG" ]; then
+    if [ -z "$STACK_CYBORG$STACK_CINDER" ]; then
         echo 'send_service_user_token = false'
     else
-        # Cyborg lets no tenant bind an accelerator to a server.
+        # Cyborg lets no tenant bind an accelerator to a server, and Cinder lets none delete the
+        # attachment of a server's volume.
         echo 'send_service_user_token = true'
         _stack_client nova
     fi
@@ -167,6 +168,7 @@ server_group_members = -1
 $(_stack_authtoken nova)
 X
     [ -z "$STACK_CYBORG" ] || stack_cyborg_section
+    [ -z "$STACK_CINDER" ] || stack_cinder_section
     [ "$1" = no ] || stack_ebbtide_section
 }
 

@@ -16,10 +16,11 @@ stack_start_apis() {
     [ "$STACK_NEUTRON" = debian ] || stack_start neutron "$stack_python" "$stack_tools/fake_neutron.py" "$port_neutron" ${STACK_LIBVIRT:+"$stack_libvirt_bridge"}
     stack_wait_for 90 'Keystone' keystone curl -sf "$OS_AUTH_URL"
     "$stack_python" "$stack_tools/bootstrap.py" nova="$port_nova" placement="$port_placement" glance="$port_glance" neutron="$port_neutron" \
-        ebbtide="$port_sched_api" ${STACK_CYBORG:+cyborg="$port_cyborg"}
+        ebbtide="$port_sched_api" ${STACK_CYBORG:+cyborg="$port_cyborg"} ${STACK_CINDER:+cinder="$port_cinder"}
     stack_wait_for 90 'RabbitMQ' rabbit stack_port_is_open "$port_amqp"
     [ "$STACK_NEUTRON" != debian ] || stack_start_neutron
     [ -z "$STACK_CYBORG" ] || stack_start_cyborg
+    [ -z "$STACK_CINDER" ] || stack_start_cinder
     stack_say "Keystone and RabbitMQ answer"
 }
 
@@ -76,6 +77,7 @@ stack_wait_for_nova() {
     stack_wait_for 90 'Placement' placement stack_port_is_open "$port_placement"
     stack_wait_for 90 'Glance' glance stack_port_is_open "$port_glance"
     stack_wait_for 90 'Neutron' neutron stack_port_is_open "$port_neutron"
+    [ -z "$STACK_CINDER" ] || stack_wait_for 90 'Cinder' cinder-api stack_port_is_open "$port_cinder"
     stack_wait_for 150 'all computes to report' nova-compute-1 _stack_all_registered "$(_stack_computes)"
     unmapped=$(stack_sql -N -e "select count(*) from nova_cell1.compute_nodes where deleted = 0 and host not in (select host from nova_api.host_mappings)")
     if [ "$unmapped" != 0 ]; then

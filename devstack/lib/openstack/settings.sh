@@ -23,6 +23,8 @@ STACK_GRACE_S=5
 STACK_LIBVIRT=''
 # Not empty: Cyborg, and accelerators on the fake computes.
 STACK_CYBORG=''
+# Not empty: Debian's Cinder.
+STACK_CINDER=''
 STACK_SPAWN_S=0 STACK_DESTROY_S=0 STACK_DEBUG=false STACK_NOTIFY=noop STACK_DURABLE=''
 # Seconds after which a Nova service gives up on an answer; heartbeats of a long call come at half
 # of it. Nova's default is 60.
@@ -33,7 +35,7 @@ STACK_SYNC_INTERVAL=120
 STACK_RESOURCES_INTERVAL=60
 # Nova's filters beside the default ones, each after a comma.
 STACK_FILTERS=''
-STACK_OPTIONS='STACK_WITH STACK_SCHEDULERS STACK_OFFSET STACK_RELEASE STACK_PROFILE STACK_NEUTRON STACK_COMPUTES STACK_LIBVIRT STACK_CYBORG STACK_GRACE_S STACK_SPAWN_S STACK_DESTROY_S
+STACK_OPTIONS='STACK_WITH STACK_SCHEDULERS STACK_OFFSET STACK_RELEASE STACK_PROFILE STACK_NEUTRON STACK_COMPUTES STACK_LIBVIRT STACK_CYBORG STACK_CINDER STACK_GRACE_S STACK_SPAWN_S STACK_DESTROY_S
     STACK_DEBUG STACK_NOTIFY STACK_DURABLE STACK_RPC_TIMEOUT STACK_SYNC_INTERVAL STACK_RESOURCES_INTERVAL STACK_FILTERS'
 
 stack_load_options() {
@@ -48,7 +50,7 @@ stack_save_options() {
 stack_port_is_open() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
 _stack_ports='mysql:13306 amqp:25671 amqp_dist:25673 epmd:24369 keystone:15000 placement:18778 glance:19292 nova:18774 metadata:18775 neutron:19696
-    memcached:21211 cyborg:16666 tap:18790 sched_http:18791 sched_api:18821'
+    memcached:21211 cyborg:16666 cinder:18776 tap:18790 sched_http:18791 sched_api:18821'
 
 # The ports of this stack: fixed ones plus an offset. Without one asked for: the first multiple of
 # 100 at which all are free.
