@@ -32,9 +32,10 @@ def gpus():
     return {row['instance_uuid']: (row['host'], row['address']) for row in found}
 
 
-def foreseen(cloud, flavor):
-    """The host and the victims that a what-if for one server of a flavor names; None: no host."""
-    asked = {'request': {'flavor': flavor, 'project_id': cloud.project}}
+def foreseen(cloud, flavor, **options):
+    """The host and the victims that a what-if for one server of a flavor names; None: no host.
+    `options`: further fields of the question."""
+    asked = dict({'request': {'flavor': flavor, 'project_id': cloud.project}}, **options)
     placements = cloud.request('preemption', 'POST', '/v1/what-if', asked).json()['decision'].get('placements', [])
     if not placements:
         return None

@@ -4,21 +4,21 @@ import os
 import subprocess
 
 from cloud import until
-from database import rows
+from database import local_disk, rows
 
 CLASSES = {0: 'VCPU', 1: 'MEMORY_MB', 2: 'DISK_GB'}
 # States in which a server rests, and whether it then holds room on a host.
 RESTING = {'active': True, 'stopped': True, 'paused': True, 'suspended': True, 'shelved': True, 'resized': True, 'shelved_offloaded': False,
            'error': None, 'deleted': False, 'soft-delete': True}
 INSTANCES = """
-select i.uuid, i.display_name as name, i.vm_state, i.task_state, i.host, i.vcpus, i.memory_mb, i.root_gb + i.ephemeral_gb as disk, '{0}' as cell,
+select i.uuid, i.display_name as name, i.vm_state, i.task_state, i.host, i.vcpus, i.memory_mb, {1} as disk, '{0}' as cell,
     (select message from {0}.instance_faults f where f.instance_uuid = i.uuid and f.deleted = 0 order by f.id desc limit 1) as fault
 from {0}.instances i where i.deleted = 0
 """
 
 BOOKED = """
 select c.host, c.vcpus_used, c.memory_mb_used, c.local_gb_used, c.free_ram_mb, c.free_disk_gb, coalesce(sum(i.vcpus), 0) as vcpus,
-    coalesce(sum(i.memory_mb), 0) as ram, coalesce(sum(i.root_gb + i.ephemeral_gb), 0) as disk from {0}.compute_nodes c
+    coalesce(sum(i.memory_mb), 0) as ram, coalesce(sum({1}), 0) as disk from {0}.compute_nodes c
 left join {0}.instances i on i.host = c.host and i.deleted = 0 where c.deleted = 0 and c.host like 'compute%' group by c.id
 """
 
@@ -33,7 +33,7 @@ def cells():
 
 
 def instances():
-    return [row for cell in cells() + ['nova_cell0'] for row in rows(INSTANCES.format(cell))]
+    return [row for cell in cells() + ['nova_cell0'] for row in rows(INSTANCES.format(cell, local_disk(cell)))]
 
 
 def allocations():
@@ -82,7 +82,7 @@ def problems(stopped=()):
                     "group by i.id, p.name having used > size * ratio"):
         wrong.append('%s is over its capacity: %s of %s %s' % (row['name'], row['used'], row['size'], CLASSES.get(row['class'])))
     shared = {alive[uuid]['host'] for uuid in stopped if uuid in alive}
-    for node in [node for cell in cells() for node in rows(BOOKED.format(cell))]:
+    for node in [node for cell in cells() for node in rows(BOOKED.format(cell, local_disk(cell)))]:
         if (node['vcpus_used'], node['memory_mb_used'], node['local_gb_used']) != (node['vcpus'], node['ram'], node['disk']):
             wrong.append('%s books %s VCPUs, %s MB, %s GB for servers of %s, %s, %s' % tuple(node[k] for k in (
                 'host', 'vcpus_used', 'memory_mb_used', 'local_gb_used', 'vcpus', 'ram', 'disk')))

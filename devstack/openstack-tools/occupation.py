@@ -2,15 +2,15 @@
 import threading
 import time
 
-from database import rows
+from database import local_disk, rows
 
 # Amounts of the servers that are on a host and not at rest, with the host's size as Placement has
 # it.
 RUNS = """
-select i.host, sum(i.vcpus) as vcpus, sum(i.memory_mb) as ram, sum(i.root_gb + i.ephemeral_gb) as disk, count(*) as servers
+select i.host, sum(i.vcpus) as vcpus, sum(i.memory_mb) as ram, sum({disk}) as disk, count(*) as servers
 from nova_cell1.instances i where i.deleted = 0 and i.host is not null and i.vm_state in ('active', 'building', 'paused', 'resized', 'rescued')
 group by i.host
-"""
+""".format(disk=local_disk('nova_cell1'))
 SIZES = """
 select p.name, v.resource_class_id as class, (v.total - v.reserved) * v.allocation_ratio as size from placement.inventories v
 join placement.resource_providers p on p.id = v.resource_provider_id

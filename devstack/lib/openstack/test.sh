@@ -26,6 +26,8 @@ _stack_test_usage() { cat <<X
                  a normal one takes the bandwidth of a preemptible one (Debian's release)
   accelerators   not part of the default: servers with device profiles of Cyborg from PyPI, in a cloud of its own; a normal one gets
                  the device of a preemptible one (Debian's release)
+  volumes        not part of the default: servers that boot from volumes of Debian's Cinder, as requests and as victims, and volumes
+                 that are attached to victims, in a cloud of its own (Debian's release)
   horizon        not part of the default: our panels in Debian's Horizon and in the newest one, in Chromium: launch dialogue, notice,
                  early release, capacity, German; below / and below a folder
   same-original  not part of the default: the first with nova-scheduler twice; what differs then is chance or haste, not ours
@@ -48,7 +50,7 @@ stack_command_test() {
             --one-cloud) one_cloud=1 ;;
             --short) stack_test_chapters=(short); stack_test_days=(short) ;;
             --days) stack_test_days=("$2"); shift ;;
-            accelerators|same-answers|same-original|story|slurm|batch|bad-days|cells|console|guests|horizon|ports|rotation) parts+=("$1") ;;
+            accelerators|same-answers|same-original|story|slurm|batch|bad-days|cells|console|guests|horizon|ports|rotation|volumes) parts+=("$1") ;;
             *) echo "devstack/openstack test: unknown part $1 (see --help)" >&2; return 2 ;;
         esac
         shift
@@ -312,6 +314,16 @@ _stack_test_accelerators() {
     stack_test_up=(--cyborg)
     _stack_test_needs_ours
     _stack_part 'accelerators of device profiles' stack_tool accelerators.py
+    stack_test_is_up= stack_test_has_ours=
+    stack_test_up=()
+}
+
+# In a new cloud: the others have no Cinder.
+_stack_test_volumes() {
+    stack_test_is_up= stack_test_has_ours=
+    stack_test_up=(--cinder)
+    _stack_test_needs_ours
+    _stack_part 'volumes of Cinder' stack_tool volumes.py
     stack_test_is_up= stack_test_has_ours=
     stack_test_up=()
 }
