@@ -46,14 +46,15 @@ live_migration = true
 # The way back would be to a named host, for which Nova asks no scheduler (tempest-skip.txt).
 live_migrate_back_and_forth = false
 block_migration_for_live_migration = true
-volume_backed_live_migration = false
+volume_backed_live_migration = true
+volume_multiattach = true
 change_password = true
 interface_attach = true
 shelve_migrate = true
 console_output = true
 # As nova.conf of these clouds has them.
 scheduler_enabled_filters = all
-# No console proxy, no metadata service, no virtual TPM, no volumes.
+# No console proxy, no metadata service, no virtual TPM, no encryption of volumes.
 vnc_console = false
 metadata_service = false
 attach_encrypted_volume = false
@@ -67,6 +68,13 @@ project_network_mask_bits = 28
 [network-feature-enabled]
 ipv6 = false
 floating_ips = true
+[volume]
+storage_protocol = file
+max_microversion = 3.70
+build_interval = 1
+build_timeout = 180
+[volume-feature-enabled]
+backup = false
 [validation]
 # Servers of the fake driver run nothing that could be reached.
 run_validation = false
@@ -74,7 +82,7 @@ run_validation = false
 nova = true
 glance = true
 neutron = true
-cinder = false
+cinder = true
 swift = false
 horizon = false
 """

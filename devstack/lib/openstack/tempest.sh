@@ -9,7 +9,7 @@ _stack_tempest_usage() { cat <<X
 ./devstack/openstack tempest [--full] [--only REGEX] [--concurrency N] [empty|full]
 
 Runs the public Tempest suite (tempest.api.compute) with normal flavors twice, each time on a new
-cloud with Debian's Neutron:
+cloud with Debian's Neutron and Cinder:
   empty   with nova-scheduler and no other servers
   full    with ebbtide-scheduler and its agent, every host filled with preemptible servers, which a
           tenant asks for again as soon as there is room
@@ -123,7 +123,7 @@ _stack_tempest_tool() {
 }
 
 _stack_tempest_up() {
-    _stack_tempest_on up --fresh --neutron debian --grace 1 \
+    _stack_tempest_on up --fresh --neutron debian --cinder --grace 1 \
         --filter SameHostFilter --filter DifferentHostFilter "$@"
     _stack_tempest_tool tempest_cloud.py "$tempest_folder"
 }

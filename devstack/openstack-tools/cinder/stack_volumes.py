@@ -62,13 +62,17 @@ class Files(driver.VolumeDriver):
         self._copy(src_vref, volume)
         self.extend_volume(volume, volume.size)
 
+    def copy_image_to_volume(self, context, volume, image_service, image_id):
+        """As it is: all images of this cloud are raw."""
+        with open(self.local_path(volume), 'wb') as file:
+            image_service.download(context, image_id, file)
+        self.extend_volume(volume, volume.size)
+
     def clone_image(self, context, volume, image_location, image_meta, image_service):
-        """A raw image is read into the volume's file."""
+        """In place of Cinder's way, which converts the image with qemu-img first."""
         if image_meta['disk_format'] != 'raw':
             return None, False
-        with open(self.local_path(volume), 'wb') as file:
-            image_service.download(context, image_meta['id'], file)
-        self.extend_volume(volume, volume.size)
+        self.copy_image_to_volume(context, volume, image_service, image_meta['id'])
         return {}, True
 
     # Connections.
