@@ -226,6 +226,29 @@ def a_server_on_a_volume_that_needs_cpus(stage):
 
 
 @chapter
+def an_unshelving_on_a_volume(stage):
+    """A normal server on a volume was shelved, and preemptible servers have taken all CPUs and
+    disk. Its owner unshelves it: the cheapest leaves, and its volume is attached on its host."""
+    with scene(stage) as cast:
+        cloud = stage.cloud
+        sleeper = cloud.boot('sleeper', 'vol', **from_image(cloud))['id']
+        roots = cast.roots([sleeper])
+        cloud.action(sleeper, {'shelve': None})
+        shelved = cloud.settled(sleeper, ('SHELVED_OFFLOADED', 'ERROR'))
+        must(shelved['status'] == 'SHELVED_OFFLOADED', 'sleeper is %s: %s' % (
+            shelved['status'], shelved.get('fault')))
+        ages = stage.fill()
+
+        def begin():
+            cloud.action(sleeper, {'unshelve': None})
+            return [sleeper]
+        arrives(stage, ages, stage.cheapest(ages), begin, 'an unshelving on a volume')
+        without_disk(sleeper)
+        must(cast.roots([sleeper]) == roots, 'the volume was %s' % roots)
+        audit()
+
+
+@chapter
 def a_victim_on_a_volume(stage):
     """Preemptible servers that boot from volumes hold all CPUs and no disk. The cheapest leaves:
     its volume outlives it, free and without an attachment, where it was asked to, and goes with it
