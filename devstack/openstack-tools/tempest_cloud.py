@@ -70,6 +70,8 @@ ipv6 = false
 floating_ips = true
 [volume]
 storage_protocol = file
+# Of prepare.py.
+volume_type_multiattach = multiattach
 max_microversion = 3.70
 build_interval = 1
 build_timeout = 180
