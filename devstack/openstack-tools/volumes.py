@@ -13,7 +13,7 @@ from devices import foreseen
 from interruptions import PREEMPTIBLE, afterwards, done_by, finds_no_host, makes_room
 from invariants import allocations, audit, check, our_audit
 from preempt import AGES, must
-from story import arrives, tell
+from story import arrives, scheduler_with, tell
 
 HOSTS = ('compute1', 'compute2', 'compute3')
 # All CPUs of a host are those of two servers of this size, and so is its disk, nearly.
@@ -382,6 +382,34 @@ def a_victim_on_a_volume_that_stops(stage):
         cast.in_use({server: [volume] for server, volume in roots.items()})
         # No audit: `ebbtide-manage audit` takes that for a loss (EB-AUDIT-003).
         print('      stop: nothing held in Placement, the volume attached', flush=True)
+
+
+@chapter
+def victims_on_volumes_that_come_back(stage):
+    """[ebbtide] comeback: of victims that boot from volumes, one that was stopped and one that was
+    shelved run again when there is room, with their CPUs, memory and volumes."""
+    options = 'comeback_first = 2', 'comeback_reserve_percent = 0'
+    with scene(stage) as cast, scheduler_with('comeback', *options):
+        cloud = stage.cloud
+        for flavor, said, status in (('vol.stop', 'stop', 'SHUTOFF'),
+                                     ('vol.hibernate', 'shelve', 'SHELVED_OFFLOADED')):
+            ages = stage.fill_with([(flavor, from_image(cloud))] * len(AGES))
+            (victim,) = stage.cheapest(ages)
+            root = cast.roots([victim])
+            whole = sorted(allocations()[victim].values())
+            newcomer = makes_room(stage, ages, victim, 'vol', said,
+                                  lambda server, status=status: server['status'] == status)
+            cloud.delete(newcomer['id'])
+            until('the victim to run again', 120,
+                  lambda: cloud.server(victim)['status'] == 'ACTIVE')
+            until('its whole claim', 30,
+                  lambda: sorted(allocations().get(victim, {}).values()) == whole)
+            without_disk(victim)
+            must(cast.roots([victim]) == root, 'the volume was %s' % root)
+            check('a victim on a volume that came back')
+            audit()
+            print('      %s: it came back with its volume' % said, flush=True)
+            stage.clear()
 
 
 @chapter
