@@ -43,9 +43,10 @@ build_timeout = 180
 resize = true
 cold_migration = true
 live_migration = true
-# Tests name no host, and do not migrate back to a named one. For these Nova asks no scheduler before
-# microversion 2.30, and checks the host's memory itself (_check_destination_has_enough_memory in
-# nova/conductor/tasks/live_migrate.py): on a full host it fails, whichever scheduler runs.
+# Tests name no host, and do not migrate back to a named one. For these Nova asks no scheduler
+# before microversion 2.30, and checks the host's memory itself
+# (_check_destination_has_enough_memory in nova/conductor/tasks/live_migrate.py): on a full host it
+# fails, whichever scheduler runs.
 can_migrate_between_any_hosts = false
 live_migrate_back_and_forth = false
 block_migration_for_live_migration = true
