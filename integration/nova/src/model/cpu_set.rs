@@ -9,6 +9,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 /// Slots of an empty table.
 const MIN_SLOTS: usize = 8;
@@ -23,7 +24,8 @@ const PERTURB_SHIFT: u32 = 5;
 /// database.
 #[derive(Clone)]
 pub struct CpuSet {
-    slots: Vec<Option<i64>>,
+    // Shared, because a host's cells are copied for each set of victims that is judged.
+    slots: Arc<Vec<Option<i64>>>,
     len: usize,
 }
 
@@ -71,17 +73,27 @@ impl CpuSet {
     /// change places each time.
     #[must_use]
     pub fn assigned(&self) -> Self {
+        if self.is_settled() {
+            return self.clone();
+        }
         Self::inserted(self.iter()).copied()
+    }
+
+    /// Whether each CPU has the slot that its low bits name, in a table of the size that an
+    /// assignment makes, which is that of the copy. Then no two want the same slot, and any order of insertion gives this
+    /// table.
+    fn is_settled(&self) -> bool {
+        let mask = self.slots.len() - 1;
+        let mut placed = self.slots.iter().enumerate();
+        self.slots.len() == copied_slots(self.len)
+            && placed.all(|(place, cpu)| cpu.is_none_or(|cpu| hash(cpu) & mask == place))
     }
 
     /// A copy as Python's `update` of an empty set makes it: the table is as large as what it gets
     /// asks for.
     #[must_use]
     pub fn copied(&self) -> Self {
-        let mut slots = MIN_SLOTS;
-        if self.len * 5 >= (MIN_SLOTS - 1) * 3 {
-            slots = slots_beyond(self.len * 2);
-        }
+        let slots = copied_slots(self.len);
         if slots == self.slots.len() {
             return self.clone();
         }
@@ -94,7 +106,7 @@ impl CpuSet {
 
     fn with_slots(slots: usize) -> Self {
         Self {
-            slots: vec![None; slots],
+            slots: Arc::new(vec![None; slots]),
             len: 0,
         }
     }
@@ -102,10 +114,8 @@ impl CpuSet {
     /// The slot that holds the CPU, or the free one where it belongs.
     fn place(&self, cpu: i64) -> usize {
         let mask = self.slots.len() - 1;
-        // Python's hash of a small whole number is the number, and that of -1 is -2.
-        let hash = if cpu == -1 { -2 } else { cpu }.cast_unsigned() as usize;
-        let mut perturb = hash;
-        let mut start = hash & mask;
+        let mut perturb = hash(cpu);
+        let mut start = perturb & mask;
         loop {
             let reach = if start + NEIGHBOURS <= mask {
                 NEIGHBOURS
@@ -127,22 +137,42 @@ impl CpuSet {
         if self.slots[place].is_some() {
             return false;
         }
-        self.slots[place] = Some(cpu);
+        Arc::make_mut(&mut self.slots)[place] = Some(cpu);
         self.len += 1;
         true
     }
 
     fn insert(&mut self, cpu: i64) {
-        // At three fifths of its slots Python makes the table four times as large as what it holds
-        // (twice, if that is much).
-        if self.put(cpu) && self.len * 5 >= (self.slots.len() - 1) * 3 {
-            let growth = if self.len > 50_000 { 2 } else { 4 };
-            let mut larger = Self::with_slots(slots_beyond(self.len * growth));
+        if self.put(cpu)
+            && let Some(slots) = grown_slots(self.len, self.slots.len())
+        {
+            let mut larger = Self::with_slots(slots);
             for held in self.iter() {
                 larger.put(held);
             }
             *self = larger;
         }
+    }
+}
+
+/// Python's hash of a small whole number is the number, and that of -1 is -2.
+fn hash(cpu: i64) -> usize {
+    if cpu == -1 { -2 } else { cpu }.cast_unsigned() as usize
+}
+
+/// The table that a set of so many CPUs gets instead of one with these slots. At three fifths of
+/// its slots Python makes it four times as large as what it holds (twice, if that is much).
+fn grown_slots(len: usize, slots: usize) -> Option<usize> {
+    let growth = if len > 50_000 { 2 } else { 4 };
+    (len * 5 >= (slots - 1) * 3).then(|| slots_beyond(len * growth))
+}
+
+/// The table of a copy of so many CPUs.
+fn copied_slots(len: usize) -> usize {
+    if len * 5 >= (MIN_SLOTS - 1) * 3 {
+        slots_beyond(len * 2)
+    } else {
+        MIN_SLOTS
     }
 }
 
@@ -194,6 +224,7 @@ impl fmt::Debug for CpuSet {
 #[cfg(test)]
 mod tests {
     use super::CpuSet;
+    use proptest::prelude::*;
 
     fn walk(set: &CpuSet) -> Vec<i64> {
         set.iter().collect()
@@ -226,5 +257,31 @@ mod tests {
         assert_eq!(walk(&set.assigned()), [3, 11]);
         assert_eq!(walk(&set.assigned().assigned()), [11, 3]);
         assert_eq!(set, set.assigned());
+    }
+
+    proptest! {
+        /// A set that an assignment leaves as it is is recognised without making it anew.
+        #[test]
+        fn a_settled_set_is_what_inserting_and_copying_make(
+            first in -2..200_i64,
+            every in 1..70_i64,
+            cpus in prop::collection::vec(-2..300_i64, 0..40),
+            run in 0..140_i64,
+        ) {
+            let series: CpuSet = (0..run).map(|n| first + n * every).collect();
+            for set in [CpuSet::inserted(cpus.iter().copied()), cpus.into_iter().collect(), series] {
+                let again = CpuSet::inserted(set.iter()).copied();
+                prop_assert_eq!(walk(&set.assigned()), walk(&again));
+                prop_assert_eq!(set.assigned().slots, again.slots);
+            }
+        }
+    }
+
+    #[test]
+    fn the_cpus_of_a_host_are_settled() {
+        let host: CpuSet = (0..64).collect();
+        assert!(host.is_settled());
+        assert!([5].into_iter().collect::<CpuSet>().is_settled());
+        assert!(!CpuSet::inserted([3, 11]).is_settled());
     }
 }
