@@ -328,6 +328,7 @@ fn servers(
         let home = server.provider.filter(|_| server.holds_room);
         if let Some(home) = home
             && !allocations.contains_key(&home)
+            && !shortage::may_hold_nothing(server)
         {
             let host = host_name(picture, home);
             findings.push(Disagreement {

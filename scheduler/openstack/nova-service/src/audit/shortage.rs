@@ -15,6 +15,8 @@ const RUNNING: [&str; 2] = ["active", "paused"];
 /// The classes of CPUs. Nova claims one for the other: an image may ask for dedicated CPUs, and a
 /// host without them gives shared ones.
 const CPUS: [&str; 2] = ["VCPU", "PCPU"];
+/// What a victim that is stopped gives back. It keeps its disk and its devices.
+const GIVEN_BACK: [&str; 3] = ["VCPU", "PCPU", "MEMORY_MB"];
 /// The classes of every server, whose provider may be another than the compute node.
 const ORDINARY: [&str; 4] = ["VCPU", "PCPU", "MEMORY_MB", "DISK_GB"];
 
@@ -50,6 +52,17 @@ pub struct WholeHolding {
     pub generation: Option<u64>,
     pub project_id: Option<String>,
     pub user_id: Option<String>,
+}
+
+/// Whether a preemptible server rests and keeps nothing of its flavor: it has no disk on its host,
+/// for example because it boots from a volume, and no device.
+pub(super) fn may_hold_nothing(server: &AuditServer) -> bool {
+    let rests = !RUNNING.contains(&server.vm_state.as_str());
+    let mut due = server.due.iter().filter(|(_, amount)| **amount > 0);
+    server.preemptible.is_some()
+        && rests
+        && !server.due.is_empty()
+        && due.all(|(class, _)| GIVEN_BACK.contains(&class.as_str()))
 }
 
 /// A server that runs and holds less than its flavor asks for.

@@ -412,6 +412,30 @@ fn a_server_that_holds_nothing_at_home_is_named_once() {
 }
 
 #[test]
+fn a_stopped_victim_without_disk_and_device_holds_nothing() {
+    let nothing_held = |due: &[(&str, u64)], change: &dyn Fn(&mut AuditServer)| {
+        let mut picture = with_flavor(due, &[]);
+        picture.hosts.get_mut(&HOST).unwrap().consumers.clear();
+        picture.whole.insert(SERVER, WholeHolding::default());
+        let server = picture.servers.get_mut(&SERVER).unwrap();
+        server.vm_state = "stopped".to_owned();
+        change(server);
+        codes(&picture)
+    };
+    let lost = ["EB-AUDIT-003"];
+    let on_volume = [("VCPU", 4), ("MEMORY_MB", 4096), ("DISK_GB", 0)];
+    assert_eq!(nothing_held(&on_volume, &|_| ()), Vec::<&str>::new());
+    let disk = [("VCPU", 4), ("MEMORY_MB", 4096), ("DISK_GB", 10)];
+    assert_eq!(nothing_held(&disk, &|_| ()), lost);
+    assert_eq!(nothing_held(&[("VCPU", 4), ("VGPU", 1)], &|_| ()), lost);
+    assert_eq!(nothing_held(&[], &|_| ()), lost, "an unknown flavor");
+    let runs = |server: &mut AuditServer| server.vm_state = "active".to_owned();
+    assert_eq!(nothing_held(&on_volume, &runs), lost);
+    let normal = |server: &mut AuditServer| server.preemptible = None;
+    assert_eq!(nothing_held(&on_volume, &normal), lost);
+}
+
+#[test]
 fn a_server_that_changes_rests_or_belongs_to_an_open_row_may_hold_less() {
     let short = || with_flavor(&LARGE, &[("VCPU", 1), ("MEMORY_MB", 2048)]);
     let server = |change: &dyn Fn(&mut AuditServer)| {
