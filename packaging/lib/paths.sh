@@ -16,6 +16,9 @@ paths_hide() {
         rust+=("--remap-path-prefix=${from[i]}=${to[i]}")
         c+=" -ffile-prefix-map=${from[i]}=${to[i]}"
     done
+    # Functions of the same machine code become one. Only the toolchain's own linker for x86-64
+    # (lld) can do it. Rust promises no function an address of its own.
+    [ "$(uname -m)" != x86_64 ] || rust+=(-Clink-arg=-Wl,--icf=all)
     # Separated by a character that no path has (cargo's book, "Environment variables").
     CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f'; printf '%s' "${rust[*]}")
     export CARGO_ENCODED_RUSTFLAGS
