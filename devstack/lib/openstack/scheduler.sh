@@ -8,9 +8,9 @@ stack_ebbtide_section() { cat <<X
 connection = $(_stack_db ebbtide)
 default_grace = $STACK_GRACE_S
 X
-    # Services of 27 to 29 report the same version, so the operator says which one this is. It is
+    # Services of 27 and 28 report the same version, so the operator says which one this is. It is
     # told from the services where it can be.
-    case $STACK_RELEASE in 27|28|29) echo "nova_release = $STACK_RELEASE" ;; esac
+    case $STACK_RELEASE in 27|28) echo "nova_release = $STACK_RELEASE" ;; esac
 }
 
 stack_ebbtide_bin() {

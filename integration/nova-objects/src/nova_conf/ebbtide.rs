@@ -226,7 +226,7 @@ options! {
     NOVA_RELEASE: Opt::int(GROUP, "nova_release")
         .between(26, 99)
         .help(
-            "29",
+            "28",
             "Major version of the Nova whose place is taken (26 is Zed, 34 the newest known). \
              Not set: told from the versions of the cloud's services.",
         );

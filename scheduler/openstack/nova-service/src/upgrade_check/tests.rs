@@ -150,19 +150,23 @@ fn a_release_that_is_not_the_operators_word_is_named() {
 }
 
 #[test]
-fn services_of_three_releases_are_in_doubt_until_the_operator_names_one() {
-    let of = |deciding_as: u32, named: bool| {
-        after("Release of Nova", |facts| {
-            nova(facts).release = Some(NovaRelease::of_version(66));
+fn services_of_two_releases_are_in_doubt_until_the_operator_names_one() {
+    let of = |version: i64, deciding_as: u32, named: bool| {
+        let result = after("Release of Nova", |facts| {
+            nova(facts).release = Some(NovaRelease::of_version(version));
             facts.deciding_as = deciding_as;
             facts.release_is_named = named;
-        })
+        });
+        result.result
     };
-    assert_eq!(of(29, false).result, Verdict::Warning);
-    for release in 27..=29 {
-        assert_eq!(of(release, true).result, Verdict::Success, "{release}");
+    assert_eq!(of(66, 28, false), Verdict::Warning);
+    for (version, release) in [(66, 27), (66, 28), (67, 29), (67, 30)] {
+        assert_eq!(of(version, release, true), Verdict::Success, "{release}");
     }
-    assert_eq!(of(30, true).result, Verdict::Warning);
+    assert_eq!(of(66, 29, true), Verdict::Warning);
+    assert_eq!(of(67, 28, true), Verdict::Warning);
+    // Schedulers of 29 and 30 decide the same: there is nothing to name.
+    assert_eq!(of(67, 30, false), Verdict::Success);
 }
 
 #[test]
