@@ -288,45 +288,23 @@ _stack_test_console() {
     _stack_part 'the console in Firefox' _stack_test_in_console firefox
 }
 
-# In a new cloud: no other part has a host of real guests.
-_stack_test_guests() {
+# _stack_test_in_own_cloud TITLE TOOL OPTION…: a part in a cloud that `up` makes with these options,
+# because the cloud of the other parts lacks what it needs.
+_stack_test_in_own_cloud() {
+    local title=$1 tool=$2
+    shift 2
     stack_test_is_up= stack_test_has_ours=
-    stack_test_up=(--libvirt)
+    stack_test_up=("$@")
     _stack_test_needs_ours
-    _stack_part 'real guests' stack_tool guests.py
+    _stack_part "$title" stack_tool "$tool"
     stack_test_is_up= stack_test_has_ours=
     stack_test_up=()
 }
 
-# In a new cloud: the others have no ports.
-_stack_test_ports() {
-    stack_test_is_up= stack_test_has_ours=
-    stack_test_up=(--neutron debian)
-    _stack_test_needs_ours
-    _stack_part 'bandwidth of ports' stack_tool bandwidth.py
-    stack_test_is_up= stack_test_has_ours=
-    stack_test_up=()
-}
-
-# In a new cloud: the others have no Cyborg.
-_stack_test_accelerators() {
-    stack_test_is_up= stack_test_has_ours=
-    stack_test_up=(--cyborg)
-    _stack_test_needs_ours
-    _stack_part 'accelerators of device profiles' stack_tool accelerators.py
-    stack_test_is_up= stack_test_has_ours=
-    stack_test_up=()
-}
-
-# In a new cloud: the others have no Cinder.
-_stack_test_volumes() {
-    stack_test_is_up= stack_test_has_ours=
-    stack_test_up=(--cinder)
-    _stack_test_needs_ours
-    _stack_part 'volumes of Cinder' stack_tool volumes.py
-    stack_test_is_up= stack_test_has_ours=
-    stack_test_up=()
-}
+_stack_test_guests() { _stack_test_in_own_cloud 'real guests' guests.py --libvirt; }
+_stack_test_ports() { _stack_test_in_own_cloud 'bandwidth of ports' bandwidth.py --neutron debian; }
+_stack_test_accelerators() { _stack_test_in_own_cloud 'accelerators of device profiles' accelerators.py --cyborg; }
+_stack_test_volumes() { _stack_test_in_own_cloud 'volumes of Cinder' volumes.py --cinder; }
 
 # _stack_test_in_console BROWSER: with the credentials of the cloud's administrator.
 _stack_test_in_console() {
