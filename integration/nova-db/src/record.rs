@@ -21,10 +21,11 @@ pub struct NovaRelease {
     pub oldest_compute: i64,
 }
 
-/// Nova's major version by the highest `SERVICE_VERSION` that its services write. It is the constant
-/// of `nova/objects/service.py`, not `SERVICE_VERSION_ALIASES`: the latter gives 66 to Caracal (29),
-/// whose services write 67. 66 is the one of Antelope and Bobcat, 67 the one of Caracal and
-/// Dalmatian; each is taken for the later one. Schedulers of the last two decide the same.
+/// Nova's major version by the highest `SERVICE_VERSION` that its services write. It is the
+/// constant of `nova/objects/service.py`, not `SERVICE_VERSION_ALIASES`: the latter gives 66 to
+/// Caracal (29), whose services write 67. 66 is the one of Antelope and Bobcat, 67 the one of
+/// Caracal and Dalmatian; each is taken for the later one. Schedulers of the last two decide the
+/// same.
 const MAJORS: [(i64, u32); 6] = [(65, 26), (66, 28), (67, 30), (68, 31), (70, 32), (72, 33)];
 /// The newest major version that is known, and its `SERVICE_VERSION`. All that are newer count as
 /// this one.

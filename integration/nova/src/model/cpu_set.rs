@@ -80,8 +80,8 @@ impl CpuSet {
     }
 
     /// Whether each CPU has the slot that its low bits name, in a table of the size that an
-    /// assignment makes, which is that of the copy. Then no two want the same slot, and any order of insertion gives this
-    /// table.
+    /// assignment makes, which is that of the copy. Then no two want the same slot, and any order
+    /// of insertion gives this table.
     fn is_settled(&self) -> bool {
         let mask = self.slots.len() - 1;
         let mut placed = self.slots.iter().enumerate();
