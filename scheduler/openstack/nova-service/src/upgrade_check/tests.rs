@@ -154,6 +154,7 @@ fn services_of_two_releases_are_in_doubt_until_the_operator_names_one() {
     let of = |version: i64, deciding_as: u32, named: bool| {
         let result = after("Release of Nova", |facts| {
             nova(facts).release = Some(NovaRelease::of_version(version));
+            nova(facts).oldest_compute = version;
             facts.deciding_as = deciding_as;
             facts.release_is_named = named;
         });
