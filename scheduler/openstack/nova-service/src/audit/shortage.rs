@@ -54,13 +54,12 @@ pub struct WholeHolding {
     pub user_id: Option<String>,
 }
 
-/// Whether a preemptible server rests and keeps nothing of its flavor: it has no disk on its host,
-/// for example because it boots from a volume, and no device.
+/// Whether a preemptible server is stopped and keeps nothing of its flavor: it has no disk on its
+/// host, for example because it boots from a volume, and no device.
 pub(super) fn may_hold_nothing(server: &AuditServer) -> bool {
-    let rests = !RUNNING.contains(&server.vm_state.as_str());
     let mut due = server.due.iter().filter(|(_, amount)| **amount > 0);
     server.preemptible.is_some()
-        && rests
+        && server.vm_state == "stopped"
         && !server.due.is_empty()
         && due.all(|(class, _)| GIVEN_BACK.contains(&class.as_str()))
 }

@@ -429,8 +429,10 @@ fn a_stopped_victim_without_disk_and_device_holds_nothing() {
     assert_eq!(nothing_held(&disk, &|_| ()), lost);
     assert_eq!(nothing_held(&[("VCPU", 4), ("VGPU", 1)], &|_| ()), lost);
     assert_eq!(nothing_held(&[], &|_| ()), lost, "an unknown flavor");
-    let runs = |server: &mut AuditServer| server.vm_state = "active".to_owned();
-    assert_eq!(nothing_held(&on_volume, &runs), lost);
+    for state in ["active", "paused", "rescued", "resized", "error"] {
+        let other = |server: &mut AuditServer| server.vm_state = state.to_owned();
+        assert_eq!(nothing_held(&on_volume, &other), lost, "{state}");
+    }
     let normal = |server: &mut AuditServer| server.preemptible = None;
     assert_eq!(nothing_held(&on_volume, &normal), lost);
 }
